@@ -13,27 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import RaggedSets, SetSource, distinct
+from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
 from lshdup.collection.collect import EVERY_SET, collect
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import SetReader
-from lshdup.compare.comparing import Method, compare, verify
+from lshdup.collection.set_source import side_of
+from lshdup.compare.comparing import compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
-from lshdup.compare.sides import Side, Sides, expect_nothing
+from lshdup.compare.sides import Side, Sides
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.candidates import (
-    Buckets,
     Components,
     SharedBuckets,
     candidate_pairs,
     documents_to_compare,
     find_exact_duplicates,
+    say_large_bucket,
 )
-from lshdup.params import BandParams, ClusterParams, Params
-from lshdup.sources.document_list import DocumentList
+from lshdup.params import BandParams, ClusterParams, PairParams, Params
 from lshdup.sources.finding import find_documents
 
 #: The kernels of the main path, in the order of their calls.
@@ -48,10 +47,6 @@ KERNELS = (
 
 _DEFAULTS = Params()
 
-#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
-#: gigabytes.
-_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
-
 #: More similarities for `--keep central` are announced: they take seconds.
 _MANY_COMPARISONS = 1 << 22
 
@@ -61,7 +56,7 @@ class DuplicatesFound:
     """The near-duplicate pairs of a collection.
 
     collection : documents, with their sets and signatures.
-    index : band table over one of all exact duplicates; None for containment.
+    index : band table over one of all exact duplicates; None if no bands found the pairs.
     found : verified pairs of the documents in the index.
     pairs : pairs of all documents, in output order.
     """
@@ -99,18 +94,17 @@ def find_near_duplicates(
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(run, source, params.documents, id_lists=id_lists)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
-    sets, threshold = collection.filtered_sets(run.arrays), params.bands.threshold
-    side = side_of(collection, sets.take, sets)
-    if params.pairs.measure == "containment":
-        sides = Sides.of(run, side)
-        found = compare(run, sides, params.bands, Method(params.pairs, exact=True))
-        pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sides.sizes)
-        return DuplicatesFound(collection, None, found, pairs)
-    index = build_index(run, collection, params.bands)
-    met = candidate_pairs(run, index.table, params.pairs.max_bucket)
-    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold)
-    pairs = expand_copies(run, found.pairs, index.duplicate_of)
+    side = side_of(run, collection, collection.filtered_sets(run.arrays))
+    index = build_index(run, collection, params.bands) if params.pairs.by_bands else None
+    duplicate_of = index.duplicate_of if index is not None else None
+    sides = Sides.of(run, side, same=params.pairs.same, duplicate_of=duplicate_of)
+    if index is not None:
+        met = candidate_pairs(run, index.table, params.pairs.max_bucket)
+        found = verify(run, met, sides, params.bands.threshold)
+    else:
+        found = compare(run, sides, params.bands, params.pairs)
+    sizes = sides.sizes if params.pairs.measure == "containment" else None
+    pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sizes)
     return DuplicatesFound(collection, index, found, pairs)
 
 
@@ -128,20 +122,6 @@ def build_index(run: Run, collection: Collection, params: BandParams) -> Index:
 
 
 # --- variations: clusters, one document against the index ----------------------------------------
-
-
-def side_of(collection: Collection, source: SetSource, sets: RaggedSets | None = None) -> Side:
-    """Return a collection as a side of a comparison.
-
-    source : as of `Side`. sets : all sets, if kernels may read them where they are.
-    """
-    expect = source.expect if isinstance(source, SetReader) else expect_nothing
-    # Texts that are filtered without a store have none.
-    prints = collection.prints if "byte_prints" in collection.columns else None
-    return Side(
-        collection.sizes, collection.fingerprints, prints, source,
-        collection.signatures, sets, expect,
-    )  # fmt: skip
 
 
 def find_clusters(
@@ -189,7 +169,7 @@ def find_clusters(
     if index is None and known is None:
         joining = run.but(progress=lambda _, done, n: run.progress("groups", done, n))
         sides = Sides.of(run, side, duplicate_of=duplicate_of)
-        known = compare(joining, sides, BandParams(threshold), Method(exact=True))
+        known = compare(joining, sides, BandParams(threshold), PairParams(exact=True))
     if known is not None:
         buckets = known.buckets
         groups = clusters.cluster_pairs(run, known.pairs, ordered, len(sizes), threshold, linkage)
@@ -197,7 +177,7 @@ def find_clusters(
         assert index is not None
         shared = SharedBuckets.of(run, index.table, params.max_bucket)
         buckets = shared.counts
-        say_large_bucket(run, collection.documents, buckets, clustering=True)
+        say_large_bucket(run, buckets, collection.documents.names, clustering=True)
         components = Components.of(run, shared, ordered)
         side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(
@@ -220,25 +200,3 @@ def find_clusters(
     groups = clusters.expand_clusters(groups, duplicate_of, order)
     unreadable = distinct(np.concatenate(lost))[0]
     return ClustersFound(groups.without(unreadable), duplicate_of, compared, buckets, unreadable)
-
-
-def say_large_bucket(
-    run: Run, documents: DocumentList, buckets: Buckets, *, clustering: bool = False
-) -> None:
-    """Say what the largest bucket means for time and memory, if it has many documents.
-
-    clustering : whether clusters are made of it, or pairs.
-    """
-    size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
-    if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
-        return
-    means = (
-        f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
-        if clustering
-        else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
-    )
-    run.say(
-        f"a bucket has {size:,} documents: {means}; one is"
-        f" {os.fsdecode(documents.names[buckets.example])}; --ignore-common X or --template FILE"
-        " compares without what they share, --max-bucket N leaves such buckets out"
-    )

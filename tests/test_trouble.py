@@ -266,7 +266,7 @@ def test_parts_of_an_interrupted_run_make_room_for_what_is_saved(here, monkeypat
     """They are nearly as large."""
     workspace = open_workspace(".lshdup")
     request = Request((b"d",), DocumentParams(), {})
-    collection = load_signatures(workspace, request, save=True, again=True)
+    collection = load_signatures(workspace, request)
     left, saved, fail = ["part"] * has_parts, [], failing(ArtifactError("no room", ""))
 
     def save(_, kind, made, **options):

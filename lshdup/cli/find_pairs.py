@@ -2,116 +2,193 @@
 them.
 """
 
-from typing import TYPE_CHECKING
+import math
 
-from lshdup.base.frozen import dataclass
-from lshdup.base.wording import count_of
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.wording import count_of, printable
 from lshdup.cli.console import Console
-from lshdup.cli.messages import say_buckets, say_collection, say_contract, say_largest, say_pairs
+from lshdup.cli.messages import (
+    describe_likeness,
+    say_collection,
+    say_contract,
+    say_largest,
+    say_skipped,
+    warn_of_changes,
+)
 from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
+from lshdup.collection.collection import Collection
+from lshdup.compare.best_matches import BestMatches
+from lshdup.compare.expand_duplicates import ExpandedPairs
+from lshdup.compare.results import ClustersFound, PairsFound
+from lshdup.compare.scored_pairs import Pairs
+from lshdup.lsh.candidates import Buckets
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
+from lshdup.workspace.against import load_sides
+from lshdup.workspace.comparing import Comparison, load_comparison
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from lshdup.collection.collection import Collection
-    from lshdup.compare.comparing import Method
-    from lshdup.compare.expand_duplicates import ExpandedPairs
-    from lshdup.compare.results import ClustersFound
-    from lshdup.compare.scored_pairs import Pairs
-    from lshdup.lsh.band_plan import BandPlan
-    from lshdup.lsh.candidates import Buckets
-    from lshdup.workspace.comparing import Comparison
+#: The threshold of the histogram that is suggested where there is no pair.
+_LOW_THRESHOLD = 0.5
 
 
-@dataclass(frozen=True)
-class PairsListed:
-    """All pairs at or above a threshold.
+def open_comparison(
+    session: Session, options: FindOptions, least: int = 2, *, clustering: bool = False
+) -> Comparison:
+    """Load what is compared, and say what that is.
 
-    collection : the documents.
-    distinct_pairs : verified pairs of documents that stand for their exact duplicates.
-    duplicate_of : int64 array of shape (n,), the document that stands for each document.
-    pairs : pairs of all documents.
-    threshold : smallest similarity.
-    plan : bands; None for a join.
-    measure : one of MEASURES.
+    least : of `say_collection`. clustering : of `load_comparison`.
     """
+    console, workspace, request = session.console, session.workspace, session.request
+    method = PairParams(options.max_bucket or 0, options.measure, options.exact, options.same or "")
+    if not options.against:
+        opened = load_comparison(workspace, request, method, clustering=clustering)
+        say_collection(session, opened.here, least)
+        return opened
+    report_skipped = console.report_skipped_of_other
+    opened = load_sides(workspace, request, options.against, method, report_skipped)
+    say_collection(session, opened.here, 1, " of DOCS")
+    where = f"stored in {opened.store}" if opened.store is not None else "of OTHER"
+    console.say(f"against {count_of(len(opened.lists[1]), 'document')} {where}")
+    say_skipped(console, console.other_skipped_counts, " of OTHER")
+    if not (opened.sides.sizes[len(opened.here.documents) :] > 0).any():
+        console.report_nothing(
+            "nothing to compare with",
+            "OTHER has no document with shingles",
+            "name another, or see with -v what was skipped",
+        )
+    elif opened.is_one_document():
+        console.report_nothing(
+            "nothing to compare with",
+            "DOCS and OTHER are one and the same document",
+            "name another on one of the sides",
+        )
+    return opened
 
-    collection: "Collection"
-    distinct_pairs: "Pairs"
-    duplicate_of: "NDArray[np.int64]"
-    pairs: "ExpandedPairs"
-    threshold: float
-    plan: "BandPlan | None" = None
-    measure: str = PairParams().measure
 
+def find_pairs(session: Session, options: FindOptions) -> tuple[Comparison, Pairs, ExpandedPairs]:
+    """Find the pairs that the options of a command request, and say on stderr what was done.
 
-def method_of(options: FindOptions) -> "Method":
-    """Return how the options of a command say that documents are compared."""
-    from lshdup.compare.comparing import Method
-
-    params = PairParams(options.max_bucket or 0, options.measure)
-    return Method(params, options.exact, options.same)
-
-
-def find_pairs(session: Session, options: FindOptions) -> PairsListed:
-    """Find the pairs that the options of `pairs` request, and say on stderr what was done."""
-    opened = _open(session, options)
-    console, method = session.console, opened.method
-    collection, found = opened.collection, opened.find_pairs()
+    Returns the documents, the pairs of one document a shingle set, and the pairs of all documents.
+    """
+    opened = open_comparison(session, options)
+    _say_plan(session, opened)
+    found = opened.find_pairs()
     _say_buckets(session, opened, found.buckets)
     pairs = opened.expand_copies(found, collapse=options.collapse_copies)
-    threshold = 1.0 if method.same is not None else opened.params.threshold
-    candidates = found.candidates if found.candidates >= 0 else None
-    measure = method.pairs.measure
-    different = len(found.pairs)
-    say_pairs(console, len(pairs), threshold, candidates, different, method.same, measure)
-    if measure == "containment":
-        advise_min_tokens(console, collection, found.pairs)
-    plan = opened.indexed.index.plan if opened.indexed is not None else None
-    duplicate_of = opened.sides.duplicate_of
-    return PairsListed(collection, found.pairs, duplicate_of, pairs, threshold, plan, measure)
+    if found.by_estimate:
+        shown = f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,}"
+        say_estimates(session, opened, shown, found.by_estimate)
+    _say_pairs(session.console, opened, found, len(pairs))
+    if opened.there is None and options.measure == "containment":
+        advise_min_tokens(session.console, opened.here, found.pairs)
+    return opened, found.pairs, pairs
+
+
+def find_matches(session: Session, opened: Comparison) -> BestMatches:
+    """Find a near document of OTHER for each document of DOCS, and say how."""
+    _say_plan(session, opened)
+    matches = opened.find_best_matches()
+    _say_buckets(session, opened, matches.buckets)
+    return matches
 
 
 def find_groups(
     session: Session, options: FindOptions, rule: ClusterParams, least: int = 2
-) -> "tuple[Collection, ClustersFound]":
-    """Find the groups that the options request, and say on stderr what was done.
+) -> tuple[Comparison, ClustersFound]:
+    """Find the groups of DOCS that the options request, and say on stderr what was done.
 
     least : of `say_collection`.
     """
-    opened = _open(session, options, least, clustering=True)
+    opened = open_comparison(session, options, least, clustering=True)
+    _say_plan(session, opened)
     found = opened.find_clusters(rule)
     _say_buckets(session, opened, found.buckets)
-    return opened.collection, found
+    return opened, found
 
 
-def _open(
-    session: Session, options: FindOptions, least: int = 2, *, clustering: bool = False
-) -> "Comparison":
-    """Load what is compared, and say what that is. least : of `say_collection`."""
-    from lshdup.workspace.comparing import open_comparison
-
-    method = method_of(options)
-    opened = open_comparison(session.workspace, session.request, method, clustering=clustering)
-    say_collection(session, opened.collection, least)
-    if opened.indexed is not None:
-        say_contract(session.console, opened.indexed.plan, opened.indexed.params)
-    return opened
+def _say_plan(session: Session, opened: Comparison) -> None:
+    """Say which pairs are missed, if bands find them."""
+    if opened.plan is not None:
+        say_contract(session.console, opened.plan, opened.params)
 
 
-def _say_buckets(session: Session, opened: "Comparison", buckets: "Buckets") -> None:
-    """Say what `say_buckets` does of the bands, if bands found the answer."""
-    if opened.indexed is not None:
-        names, limit = opened.collection.documents.names.strings_at, opened.method.pairs.max_bucket
-        say_buckets(session.console, buckets, names, limit)
-        if not buckets.skipped:
-            say_largest(session.console, buckets, names)
+def _say_buckets(session: Session, opened: Comparison, buckets: Buckets) -> None:
+    """Warn of buckets that --max-bucket skipped; name the largest one with -v if none was."""
+    console, limit = session.console, opened.method.max_bucket
+    if buckets.skipped:
+        name = printable(opened.names(np.array([buckets.example]))[0])
+        console.warn(
+            f"--max-bucket {limit} skipped {count_of(buckets.skipped, 'bucket')} with "
+            f"{count_of(buckets.documents, 'document')}: up to "
+            f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not "
+            f"count; the largest has {count_of(buckets.largest, 'document')}, with {name}"
+        )
+    elif opened.indexed is not None:
+        say_largest(console, buckets, opened.names)
 
 
-def advise_min_tokens(console: Console, collection: "Collection", pairs: "Pairs") -> None:
+def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: int) -> None:
+    """Say how many pairs were found, and how long that took.
+
+    found : pairs before their exact duplicates were added. Of exact duplicates one is compared, so
+        that there may be more pairs than candidates.
+    """
+    method, threshold = opened.method, opened.params.threshold
+    line, duration = "", console.duration_of("candidates")
+    if console.is_verbose:
+        line = "" if found.candidates < 0 else f"{count_of(found.candidates, 'candidate pair')} -> "
+        if opened.there is None and len(found.pairs) != pairs and not method.same:
+            different = count_of(len(found.pairs), "pair")
+            line = f"copies compared once: {line}{different}; with all copies "
+    line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, method.same, method.measure)}"
+    line += ", none missed" if found.candidates < 0 and not console.compared_nothing else ""
+    line += duration * console.is_verbose
+    console.summarize(f"{line}; {console.seconds:.2f} s in all")
+    has_histogram = method.measure == "jaccard" and not method.same
+    if not pairs and has_histogram and threshold > _LOW_THRESHOLD:
+        console.summarize(
+            f"with --histogram --threshold {_LOW_THRESHOLD:g}, `lshdup pairs` counts the pairs"
+            " below that"
+        )
+
+
+def say_estimates(session: Session, opened: Comparison, shown: str, decided: int) -> None:
+    """Say how much of an answer rests on estimates.
+
+    shown : what of the answer does. decided : candidates that an estimate took or rejected.
+    """
+    assert opened.here.sketch is not None
+    rows, t = opened.here.sketch.perms, opened.params.threshold
+    # The largest standard error at or above the threshold.
+    error = math.sqrt(max(t, 0.5) * (1 - max(t, 0.5)) / rows)
+    why = "; ".join(
+        f"{count_of(count, 'document')} of OTHER {fate}"
+        for fate, count in sorted(opened.fates.items())
+    )
+    session.console.warn(
+        f"{shown} by signature estimate, standard error {error:.3f} or less (K = {rows}); "
+        f"{count_of(decided, 'candidate')} decided so{f': {why}' if why else ''}"
+    )
+
+
+def warn_of_changed(session: Session, opened: Comparison, documents: NDArray[np.int64]) -> None:
+    """Warn of documents of an answer that are not what was indexed.
+
+    documents : ascending int64 array.
+    """
+    here, there = opened.sides.separate(documents)
+    warn_of_changes(session, opened.here.documents, here)
+    changed = len(opened.lists[1].changed(there)) if opened.store is not None else 0
+    if changed:
+        session.console.warn(
+            f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
+            "OTHER was indexed"
+        )
+
+
+def advise_min_tokens(console: Console, collection: Collection, pairs: Pairs) -> None:
     """Suggest --min-tokens if very short documents make most of the pairs of containment.
 
     pairs : pairs of documents that represent their exact duplicates.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lshdup.base.forms import Form
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import chance, count_of, join_names, printable
 from lshdup.cli.console import Console
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from lshdup.params import BandParams, ShingleParams
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.sources.document_list import DocumentList
-
-#: The threshold of the histogram that is suggested where there is no pair.
-LOW_THRESHOLD = 0.5
 
 
 def say_collection(
@@ -148,7 +146,7 @@ def say_nothing(session: "Session", collection: "Collection", compared: int, lea
         remedy = "name files, or folders that hold some"
         console.report_nothing(what, f"there is no file in {where}", remedy)
         return
-    has_rows = collection.documents.locations is not None
+    has_rows = collection.documents.parts is not None
     nouns = ("file or row", "files and rows") if has_rows else ("file", "files")
     why = (
         f"{count_of(compared, 'document')} with shingles, of {count_of(inputs, *nouns)} in {where}"
@@ -182,8 +180,6 @@ def _describe_forms(forms: "Mapping[int, int]", members: int) -> str:
     forms : number of documents by `base.forms.Form`.
     members : number of documents that are members of archives.
     """
-    from lshdup.base.forms import Form
-
     named = forms.get(Form.NAMED_PAGE, 0)
     pages = 0 if named == sum(forms.values()) else forms.get(Form.PAGE, 0) + named
     office = forms.get(Form.OFFICE, 0)
@@ -200,8 +196,6 @@ def _say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShinglePa
 
     forms : number of documents by `base.forms.Form`.
     """
-    from lshdup.base.forms import Form
-
     what = "all headers and the body" if shingle.mail_headers else "subject and body"
     visible = "; --markup visible compares what a reader sees" if shingle.markup == "auto" else ""
     for form, one, many, rest in (
@@ -337,62 +331,6 @@ def say_largest(
 
         name = printable(names(np.array([buckets.example]))[0])
         console.detail(f"the largest bucket: {count_of(buckets.largest, 'document')}, with {name}")
-
-
-def say_buckets(
-    console: Console,
-    buckets: "Buckets",
-    names: "Callable[[NDArray[np.int64]], list[bytes]]",
-    limit: int,
-) -> None:
-    """Warn of buckets that --max-bucket skipped.
-
-    names : returns the names of an int64 array of documents.
-    limit : value of --max-bucket.
-    """
-    if not buckets.skipped:
-        return
-    import numpy as np
-
-    name = printable(names(np.array([buckets.example]))[0])
-    console.warn(
-        f"--max-bucket {limit} skipped {count_of(buckets.skipped, 'bucket')} with "
-        f"{count_of(buckets.documents, 'document')}: up to "
-        f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
-        f"the largest has {count_of(buckets.largest, 'document')}, with {name}"
-    )
-
-
-def say_pairs(
-    console: Console,
-    pairs: int,
-    threshold: float,
-    candidates: int | None,
-    different: int,
-    same: str | None,
-    measure: str,
-) -> None:
-    """Say how many pairs were found, and how long that took.
-
-    candidates : number of pairs that were compared; None for the exact join.
-    different : number of pairs before their exact duplicates were added. Of exact duplicates one
-        is compared, so that there may be more pairs than candidates.
-    same, measure : the values of --same and --measure.
-    """
-    line, duration = "", console.duration_of("candidates")
-    if console.is_verbose:
-        line = "" if candidates is None else f"{count_of(candidates, 'candidate pair')} -> "
-        if different != pairs and same is None:
-            line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
-    line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same, measure)}"
-    line += ", none missed" if candidates is None and not console.compared_nothing else ""
-    line += duration * console.is_verbose
-    console.summarize(f"{line}; {console.seconds:.2f} s in all")
-    if not pairs and same is None and measure == "jaccard" and threshold > LOW_THRESHOLD:
-        console.summarize(
-            f"with --histogram --threshold {LOW_THRESHOLD:g}, `lshdup pairs` counts the pairs below"
-            " that"
-        )
 
 
 def describe_likeness(threshold: float, same: str | None, measure: str = "jaccard") -> str:

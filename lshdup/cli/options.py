@@ -345,6 +345,16 @@ class FindOptions:
 
 
 @dataclass(frozen=True)
+class ClustersOptions(FindOptions, WriteOptions):
+    """The options of `clusters`."""
+
+    linkage: str = ClusterParams.linkage
+    keep: str | None = None
+    prefer: tuple[str, ...] = ()
+    emit: str = "all"
+
+
+@dataclass(frozen=True)
 class ReportOptions(FindOptions):
     """The options of `report`."""
 

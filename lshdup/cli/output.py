@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.compare.sides import Fingerprints
 
 FORMATS = ("table", "tsv", "csv", "json", "jsonl")
 
@@ -41,15 +40,7 @@ _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".
 #: Endings that name no format of a listing: what they stand for is said with --format.
 _NO_FORMAT = ("", ".txt")
 #: What writes files of other endings.
-_OTHERS = {
-    ".parquet": "`lshdup spark` writes Parquet",
-    ".html": "`lshdup report` makes a page",
-    ".htm": "`lshdup report` makes a page",
-    ".sarif": "`pairs` writes SARIF",
-    ".png": "--plot draws a figure",
-    ".svg": "--plot draws a figure",
-    ".pdf": "--plot draws a figure",
-}
+_OTHERS = {".parquet": "`lshdup spark` writes Parquet", ".html": "`lshdup report` makes a page"}
 
 #: Screens that a table on a terminal fills at most, unless LSHDUP_MAX_ROWS says otherwise.
 _SCREENS = 10
@@ -373,33 +364,24 @@ def make_target(options: OutputOptions) -> Target:
     Errors: ParameterError if the options exclude each other, InputError if the file cannot be
     written.
     """
-    output = options.output
+    ctx, output = click.get_current_context(), options.output
     path = None if output is None or is_stdout(output) else Path(output)
-    format_ = _format(options, path)
+    format_ = options.format_ or ""
+    if path is not None and not (format_ and is_typed(ctx, "format_")):
+        # That of the ending goes before that of the variable.
+        kinds = (getattr(each.type, "choices", ()) for each in ctx.command.params)
+        is_sarif = path.suffix.lower() == ".sarif" and any("sarif" in each for each in kinds)
+        by_name = "sarif" if is_sarif else format_of(path)
+        if options.nul and by_name not in ("", "tsv"):
+            message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
+            raise ParameterError(message, "leave -0 out, or say --format tsv")
+        format_ = by_name or format_
     target = Target(format_, options.nul, path, options.color, options.header, options.max_rows)
-    given = click.get_current_context().params
-    others = [f"--{name}" for name in ("histogram", "unmatched") if given.get(name)]
+    others = [f"--{name}" for name in ("histogram", "unmatched") if ctx.params.get(name)]
     if target.style in ANNOTATIONS and others:
         message = f"--format {target.style} is of pairs, not of {others[0]}"
         raise ParameterError(message, "choose another format, or leave that out")
     return target
-
-
-def _format(options: OutputOptions, path: Path | None) -> str:
-    """Return the format: typed, else of the ending of the file, else of the variable."""
-    chosen = options.format_ or ""
-    if path is None or (chosen and is_typed(click.get_current_context(), "format_")):
-        return chosen
-    by_name = "sarif" if path.suffix.lower() == ".sarif" and _writes_sarif() else format_of(path)
-    if options.nul and by_name not in ("", "tsv"):
-        message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
-        raise ParameterError(message, "leave -0 out, or say --format tsv")
-    return by_name or chosen
-
-
-def _writes_sarif() -> bool:
-    parameters = click.get_current_context().command.params
-    return any("sarif" in getattr(each.type, "choices", ()) for each in parameters)
 
 
 def print_rows(
@@ -460,53 +442,3 @@ class DocumentNames:
         self._known[new] = True
         named: NDArray[Any] = self._names[documents]
         return named
-
-
-#: Makes columns of pairs from arrays: left, right, scores, and perhaps more.
-Cells = Callable[..., list[list[Cell]]]
-
-
-def similarities(_left: Any, _right: Any, similarity: Any) -> list[list[Cell]]:
-    """Return the column of similarities."""
-    return [similarity.tolist()]
-
-
-def containments(sizes: "NDArray[np.int64]") -> Cells:
-    """Return the function that makes the columns of pairs of containment.
-
-    sizes : int64 array of shape (n,), shingles of each document.
-    """
-    return lambda left, right, scores, *_: [
-        each.tolist() for each in (scores.real, scores.imag, sizes[left], sizes[right])
-    ]
-
-
-def relations_of(sizes: "NDArray[np.int64]") -> Cells:
-    """Return the function that makes the column of which document of a pair is inside the other."""
-    from lshdup.compare.verification import relations
-
-    return lambda left, right, *_: [list(relations(sizes[left], sizes[right]))]
-
-
-def name_pairs(
-    pieces: "Iterable[tuple[Any, ...]]",
-    names: DocumentNames,
-    prints: "Fingerprints",
-    cells: Cells,
-    last: Cells,
-) -> "Iterator[Piece]":
-    """Yield pieces of pairs with names instead of numbers of documents, and how much they are the
-    same.
-
-    pieces : arrays left, right, scores, and perhaps more.
-    prints : fingerprints of the documents.
-    cells, last : make the columns before and behind how much they are the same.
-    """
-    for piece in pieces:
-        a, b = names.of(piece[0]), names.of(piece[1])
-        for start in range(0, len(a), PIECE_ROWS):
-            part = slice(start, start + PIECE_ROWS)
-            arrays = [each[part] for each in piece]
-            same = prints.words(*arrays[:2])
-            named = a[part].tolist(), b[part].tolist()
-            yield [*named, *cells(*arrays), same, *last(*arrays)]

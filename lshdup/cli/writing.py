@@ -113,8 +113,8 @@ def write(
     assert options.write is not None
     console, documents = session.console, sides[0]
     not_compared = clusters.representative[: len(documents)] < 0
-    skipped = [each.skipped for each in uncompared]
-    refuse_nothing(console, int((~not_compared).sum()), skipped)
+    skipped = [each.skipped for each in (*uncompared, *documents.skipped)]
+    refuse_nothing(int((~not_compared).sum()), skipped)
     gone = _find_gone(clusters, documents, uncompared)
     list_removed(
         console, options, REMOVED, _list_removed(clusters, sides, prints, gone), "removed row"
@@ -194,19 +194,18 @@ def _find_gone(
             origins.append(first)
     every = documents.with_records(copies)
     rows = np.append(clusters.dropped, len(documents) + np.arange(len(copies)))
-    assert every.locations is not None
     order = np.lexsort((every.locations.starts[rows], every.locations.file[rows]))
     return _Gone(every, rows[order], np.array(origins, np.int64)[order])
 
 
-def refuse_nothing(console: Console, compared: int, uncompared: "list[Skipped]") -> None:
+def refuse_nothing(compared: int, uncompared: "list[Skipped]") -> None:
     """Raise InputError if no document was compared: what is written would be a copy.
 
     compared : number of documents.
-    uncompared : rows of DOCS that are no documents.
+    uncompared : files and rows of DOCS that are no documents.
     """
     if not compared:
-        example = console.first_error or next(iter(uncompared), None)
+        example = min(uncompared, key=lambda each: not each.is_error, default=None)
         hint = "no row has text that can be compared"
         if example is not None:
             hint = f"{printable(example.name)}: {example.reason}"

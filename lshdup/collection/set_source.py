@@ -10,11 +10,12 @@ from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.batches import Workers
 from lshdup.collection.collection import Collection
+from lshdup.compare.sides import Side, expect_nothing
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, fingerprint_sets, shingle_hash
-from lshdup.sources.reading import cut_by_size
+from lshdup.sources.text_batches import cut_by_size
 
 #: Bytes of sets that are read at a time, of those that are read once.
 _BYTES_AT_ONCE = 24 << 20
@@ -53,6 +54,22 @@ def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSourc
         return taken if shingle_filter is None else shingle_filter.apply(taken)
 
     return take
+
+
+def side_of(
+    run: Run, collection: Collection, sets: RaggedSets | None = None, *, stage: str = ""
+) -> Side:
+    """Return a collection as a side of a comparison.
+
+    sets : all sets, filtered; None: they are taken from `set_source`. stage : as there.
+    """
+    source = set_source(run, collection, stage=stage) if sets is None else sets.take
+    # Texts that are filtered without a store have none.
+    prints = collection.prints if "byte_prints" in collection.columns else None
+    return Side(
+        collection.sizes, collection.fingerprints, prints, source, collection.signatures, sets,
+        source.expect if isinstance(source, SetReader) else expect_nothing,
+    )  # fmt: skip
 
 
 class SetReader:
@@ -141,10 +158,9 @@ class SetReader:
 
     def _read_once(self) -> RaggedSets | None:
         """Return the expected sets in the order of the files; None if the disk has no room."""
-        documents, locations = self._expected, self._collection.documents.locations
-        assert locations is not None
+        documents = self._expected
         arrays = self._run.arrays
-        order = arrays.concatenate(locations.reading_order(self._run, documents))
+        order = arrays.concatenate(self._collection.documents.reading_order(self._run, documents))
         sizes = arrays.take(self._collection.sizes, order)
         np.maximum(sizes, 0, out=sizes)
         try:

@@ -122,9 +122,9 @@ class Side:
     expect: Callable[[_I64], None] = expect_nothing
     find_existing: Callable[[_I64], int] = lambda _: -1
 
-    def keys(self, run: Run, same: str | None) -> NDArray[np.uint64]:
+    def keys(self, run: Run, same: str) -> NDArray[np.uint64]:
         """Return the keys of exact duplicates, of `Sides`."""
-        if same is None:
+        if not same:
             return self.fingerprints
         assert self.prints is not None
         return self.prints.keys(run, same, self.sizes)
@@ -152,12 +152,12 @@ class Sides:
         run: Run,
         left: Side,
         right: Side | None = None,
-        same: str | None = None,
+        same: str = "",
         duplicate_of: _I64 | None = None,
     ) -> "Sides":
         """Return the sides.
 
-        same : "text" or "bytes", if such documents are exact duplicates.
+        same : "text" or "bytes", if such documents are exact duplicates; else empty.
         duplicate_of : if it is known already.
         """
         each = [side for side in (left, right) if side is not None]
@@ -181,8 +181,11 @@ class Sides:
     @cached_property
     def prints(self) -> Fingerprints:
         """The fingerprints of the bytes and texts of all documents."""
-        each = [side.prints for side in (self.left, self.right) if side is not None]
-        return Fingerprints.concatenate(prints for prints in each if prints is not None)
+        assert self.left.prints is not None
+        if self.right is None:
+            return self.left.prints
+        assert self.right.prints is not None
+        return Fingerprints.concatenate([self.left.prints, self.right.prints])
 
     def separate(self, documents: _I64) -> tuple[_I64, _I64]:
         """Separate ascending numbers into documents of the left side, and of the right side by

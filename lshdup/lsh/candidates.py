@@ -8,6 +8,7 @@ Exact duplicates share every bucket, so only one document of each shingle set is
 m duplicates would make m (m - 1) / 2 pairs. compare/expand_duplicates.py expands the answer to all.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of, slices_of
-from lshdup.base.ragged import distinct, offsets_of
+from lshdup.base.ragged import StringTable, distinct, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.base.wording import join_names
 from lshdup.errors import ArtifactError, ParameterError
@@ -32,6 +33,10 @@ PIECE = 1 << 20
 
 #: Documents whose buckets are looked at together, unless a component is larger.
 _BLOCK = 1 << 14
+
+#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
+#: gigabytes.
+_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,28 @@ class Buckets:
 
 
 NO_BUCKETS = Buckets()
+
+
+def say_large_bucket(
+    run: Run, buckets: Buckets, names: StringTable, *, clustering: bool = False
+) -> None:
+    """Say what the largest bucket means for time and memory, if it has many documents.
+
+    names : of all documents. clustering : whether clusters are made of it, or pairs.
+    """
+    size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
+    if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
+        return
+    means = (
+        f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
+        if clustering
+        else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
+    )
+    run.say(
+        f"a bucket has {size:,} documents: {means}; one is {os.fsdecode(names[buckets.example])};"
+        " --ignore-common X or --template FILE compares without what they share, --max-bucket N"
+        " leaves such buckets out"
+    )
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ gone), or one collection of folders and files, which is read each time.
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,120 +20,50 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import count_of, quote_command
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import set_source
-from lshdup.collection.shared_documents import match_paths, resolve_paths
-from lshdup.compare.best_matches import BestMatches, find_best_matches
+from lshdup.collection.set_source import side_of
+from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.comparing import Method, compare
-from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference
-from lshdup.compare.results import ClustersFound, PairsFound
+from lshdup.compare.results import ClustersFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
-from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.candidates import NO_BUCKETS, find_exact_duplicates
-from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
-from lshdup.pipeline import build_index, find_clusters, side_of
+from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, SketchParams
+from lshdup.pipeline import build_index, find_clusters
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
 from lshdup.store.store import Store
-from lshdup.workspace.clustering import drop_changed, find_same_clusters, order_documents
-from lshdup.workspace.comparing import load_side
+from lshdup.workspace.comparing import (
+    Comparison,
+    drop_changed,
+    find_same_clusters,
+    load_side,
+    order_documents,
+)
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
-_BY_BANDS = Method()
+_BY_BANDS = PairParams()
 
 #: Words for documents of OTHER whose sets are unavailable.
 _FATES = {Reason.VANISHED: "gone", Reason.CHANGED: "changed since"}
 
 
-@dataclass(frozen=True)
-class Against:
-    """Two collections that can be compared: documents of OTHER are numbered behind those of DOCS.
-
-    run : threads and memory, and what is told.
-    here, there : the collections of DOCS and OTHER.
-    sides : what is compared of them.
-    method : how.
-    store : store that OTHER is; None for a collection that was read now.
-    params : parameters of the bands.
-    fates : number of documents of a stored OTHER that were needed and could not be read, by what
-        became of them.
-    """
-
-    run: Run
-    here: Collection
-    there: Collection
-    sides: Sides
-    method: Method
-    store: Path | None
-    params: BandParams
-    fates: Counter[str] = field(default_factory=Counter)
-
-    @cached_property
-    def plan(self) -> BandPlan | None:
-        """The bands for both sides, if bands find the pairs.
-
-        Raises ParameterError if the recall is out of reach.
-        """
-        if not self.method.by_bands:
-            return None
-        assert self.here.sketch is not None
-        return plan_bands(self.here.sketch.perms, self.params)
-
-    def find_pairs(self) -> PairsFound:
-        """Find the pairs across the sides. Raise InputError if a set that is joined is lost."""
-        return compare(self.run, self.sides, self.params, self.method, self.plan)
-
-    def find_best_matches(self) -> BestMatches:
-        """Find a near document of OTHER for each document of DOCS that has one."""
-        return find_best_matches(self.run, self.sides, self.params, self.method, self.plan)
-
-    def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
-        """Expand to pairs of all documents. No file is paired with itself."""
-        sides = self.sides
-        pairs = expand_copies(
-            self.run, found.pairs, sides.duplicate_of, across=sides.identical(found.pairs),
-            collapse=collapse, estimated=found.estimated,
-        )  # fmt: skip
-        documents = sides.separate(pairs.documents())
-        left, right = match_paths(self.here.documents, self.there.documents, *documents)
-        return pairs.without(left, right + len(self.here.documents))
-
-    def names(self, documents: NDArray[np.int64]) -> list[bytes]:
-        """Return the names of documents (ascending int64 array) as typed from here."""
-        here, there = self.sides.separate(documents)
-        return self.here.documents.typed_names(here) + self.there.documents.typed_names(there)
-
-    def is_one_document(self) -> bool:
-        """Return whether either side has one document with shingles, the same on both."""
-        here, there = (np.flatnonzero(each.sizes) for each in (self.here, self.there))
-        return (len(here), len(there)) == (1, 1) and resolve_paths(
-            self.here.documents, here
-        ) == resolve_paths(self.there.documents, there)
-
-    def count_changed(self, documents: NDArray[np.int64]) -> int:
-        """Return how many of these documents of a stored OTHER changed since."""
-        return 0 if self.store is None else len(self.there.documents.changed(documents))
-
-
 def load_sides(
-    run: Run,
+    run: Workspace,
     request: Request,
     others: tuple[bytes, ...],
-    store: Path | None,
-    method: Method = _BY_BANDS,
+    method: PairParams = _BY_BANDS,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
-) -> Against:
+) -> Comparison:
     """Read or load both sides.
 
     Parameters
     ----------
-    run : threads and memory of both sides, and what is told.
+    run : threads and memory of both sides, what is told, and the store of DOCS.
     request : names DOCS; without DOCS, the documents of the last run.
     others : one store; or folders and files, which are read.
-    store : store of DOCS.
     method : how documents are compared.
     skipped_there : notified of each file of OTHER that is not compared.
 
@@ -142,33 +71,28 @@ def load_sides(
     compared.
 
     """
-    other = _select_store(others)
+    other = select_store(others)
     fates: Counter[str] = Counter()
     there: tuple[Collection, Side] | None = None
-    if other is None:
-        # Names are checked before the work.
-        hint = "name a folder or a file, or the store of an earlier run"
-        check_named(others, "--against ", hint, included=True)
-    else:
+    if other is not None:
         there = _load_store(run, other, request, fates, method)
-        request.accept_other(there[0].documents)
+        request.accept_source(there[0].documents, "--against")
         request = _adopt_params(request, other, there[0])
-    beside = store
-    if store is not None and other is not None and store.resolve() == other.resolve():
+    store = run.store
+    if store is not None and other is not None and store.folder.resolve() == other.resolve():
         if not request.documents:
             message = (
-                f"the last run in {store} is what OTHER names: without DOCS there is nothing to"
-                " hold against it"
+                f"the last run in {store.folder} is what OTHER names: without DOCS there is"
+                " nothing to hold against it"
             )
             raise InputError(message, "name DOCS, or another --store")
         run.say(
-            f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere"
+            f"what is made of DOCS is not kept: {store.folder} is OTHER's; --store DIR keeps it"
+            " elsewhere"
         )
-        beside = None
-    secret = request.given.get("secret", b"")
-    # The memory is that of both sides.
-    whole, run = run, run.but(arrays=Arrays(run.memory // 2))
-    workspace = Workspace(run, beside, secret, apart=store)
+        store = None
+    half = run.but(arrays=Arrays(run.memory // 2))  # The memory is that of both sides.
+    workspace = Workspace(half, store, apart=run.apart)
     params = merge_params(BandParams, request.given)
     # A promise that cannot be kept is refused before the work.
     if request.documents and method.by_bands:
@@ -176,13 +100,13 @@ def load_sides(
     here = load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
-        reader = Workspace(run.but(skipped=skipped_there), None, secret, apart=store)
+        reader = Workspace(half.but(skipped=skipped_there), apart=run.apart)
         of_other = replace(  # with the parameters of DOCS, but without their patterns
             request,
             documents=others,
             files=replace(request.files, include=(), exclude=()),
             given={**request.given, **_definition(here[0])},
-            accept=lambda documents, _read: request.accept_other(documents),
+            accept=lambda documents, _read: request.accept_source(documents, "--against"),
         )
         there = load_side(reader, of_other, method)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
@@ -195,14 +119,24 @@ def load_sides(
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
     left, right = (_without_lost(*each, method) for each in (here, there))
-    sides = Sides.of(whole, left, right, method.same)
-    return Against(whole, here[0], there[0], sides, method, other, params, fates)
+    sides = Sides.of(run, left, right, method.same)
+    plan = None
+    if method.by_bands:
+        assert here[0].sketch is not None
+        plan = plan_bands(here[0].sketch.perms, params)
+    return Comparison(
+        run, request, method, params, here[0], sides, there[0], plan, store=other, fates=fates
+    )
 
 
-def _select_store(others: tuple[bytes, ...]) -> Path | None:
-    """Return the store that OTHER is, None for folders and files. Refuse a mixture."""
+def select_store(others: tuple[bytes, ...]) -> Path | None:
+    """Return the store that OTHER is, None for folders and files. Refuse a mixture, and names of
+    nothing, before the work.
+    """
     stores = [each for each in others if Store(Path(os.fsdecode(each))).is_ours()]
     if not stores:
+        hint = "name a folder or a file, or the store of an earlier run"
+        check_named(others, "--against ", hint, included=True)
         return None
     if len(others) > 1:
         what = "several stores" if len(stores) == len(others) else "a store beside other documents"
@@ -215,7 +149,7 @@ def _select_store(others: tuple[bytes, ...]) -> Path | None:
     return Path(os.fsdecode(stores[0]))
 
 
-def _without_lost(collection: Collection, side: Side, method: Method) -> Side:
+def _without_lost(collection: Collection, side: Side, method: PairParams) -> Side:
     """Return a side of which some documents may be gone: a join of their sets is then refused."""
 
     def find_existing(documents: NDArray[np.int64]) -> int:
@@ -230,7 +164,7 @@ def _without_lost(collection: Collection, side: Side, method: Method) -> Side:
     return replace(side, source=source, find_existing=find_existing)
 
 
-def _require_sets(collection: Collection, source: SetSource, method: Method) -> SetSource:
+def _require_sets(collection: Collection, source: SetSource, method: PairParams) -> SetSource:
     """Return a source that raises InputError if a set is unavailable."""
 
     def load(documents: NDArray[np.int64]) -> RaggedSets:
@@ -239,9 +173,9 @@ def _require_sets(collection: Collection, source: SetSource, method: Method) -> 
         if len(lost):
             name = os.fsdecode(collection.documents.typed_names(lost[:1])[0])
             gone = count_of(len(lost), "document is", "documents are")
-            is_jaccard = method.pairs.measure == "jaccard"
+            is_jaccard = method.measure == "jaccard"
             message = (
-                f"{'--exact' if is_jaccard else f'--measure {method.pairs.measure}'} needs the"
+                f"{'--exact' if is_jaccard else f'--measure {method.measure}'} needs the"
                 f" shingle sets of all documents, and {gone} not to be had any more, as {name}"
             )
             raise InputError(
@@ -256,7 +190,7 @@ def _require_sets(collection: Collection, source: SetSource, method: Method) -> 
 
 
 def _load_store(
-    run: Run, folder: Path, request: Request, fates: Counter[str], method: Method
+    run: Run, folder: Path, request: Request, fates: Counter[str], method: PairParams
 ) -> tuple[Collection, Side]:
     """Load what a store holds; it is only read."""
 
@@ -268,7 +202,7 @@ def _load_store(
         Arrays(run.memory // 2), run.jobs, say=lambda text: run.say(f"{folder}: {text}"),
         skipped=count,
     )  # fmt: skip
-    workspace = Workspace(of_other, folder, secret, read_only=True)
+    workspace = Workspace(of_other, Store(folder, secret), read_only=True)
     names = {each.name for each in fields(BandParams)}
     given = {name: value for name, value in request.given.items() if name in names}
     stored = Request((), DocumentParams(), given, is_other=True)
@@ -319,37 +253,29 @@ def _listed(names: tuple[bytes, ...]) -> str:
 # --- groups of DOCS, in which what is near a document of OTHER may go ---
 
 
-def leave_out_changed(run: Run, both: Against, skipped: Callable[[Skipped], None]) -> Against:
+def leave_out_changed(both: Comparison, skipped: Callable[[Skipped], None]) -> Comparison:
     """Return the sides without documents of a stored OTHER that are not what was indexed.
 
     Nothing may go in favour of a document that is gone.
 
     skipped : notified of each document of OTHER that is not compared.
     """
-    there, n = both.there, len(both.there.documents)
-    if both.store is None:
-        return both
-    changed = there.documents.changed(np.arange(n))
-    if not len(changed):
+    run, there, every = both.run, both.there, np.arange(len(both.lists[1]))
+    changed = there.documents.changed(every) if there is not None and both.store else every[:0]
+    if there is None or not len(changed):
         return both
     run.warn(
         f"skipped of OTHER: {count_of(len(changed), 'document')} deleted or changed since it was"
         " indexed; nothing is dropped for their sake"
     )
-    kept = there.take(run, np.setdiff1d(np.arange(n), changed))
-    source = set_source(run.but(skipped=skipped), kept)
-    side = _without_lost(kept, side_of(kept, source), both.method)
+    kept = there.take(run, np.setdiff1d(every, changed))
+    side = _without_lost(kept, side_of(run.but(skipped=skipped), kept), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
     return replace(both, there=kept, sides=sides)
 
 
 def find_clusters_against(
-    run: Run,
-    both: Against,
-    matches: BestMatches,
-    shared: NDArray[np.int64],
-    params: ClusterParams,
-    request: Request,
+    both: Comparison, matches: BestMatches, shared: NDArray[np.int64], params: ClusterParams
 ) -> ClustersFound:
     """Group the documents of both sides; those of OTHER are numbered behind those of DOCS.
 
@@ -361,10 +287,10 @@ def find_clusters_against(
     both : the sides.
     matches : a near document of OTHER for each document of DOCS that has one.
     shared : int64 array, documents of DOCS that are documents of OTHER too.
-    params, request : how groups are made.
+    params : how groups are made.
 
     """
-    sides, here = both.sides, both.here
+    run, sides, here = both.run, both.sides, both.here
     split = len(here.documents)
     is_shared = np.zeros(split, bool)
     is_shared[shared] = True
@@ -377,8 +303,8 @@ def find_clusters_against(
     stays = np.flatnonzero(is_shared & (here.sizes > 0))
     found.assign(stays, stays, 1.0)
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
-    order = _take_order(order_documents(run, here, params, request), rest)
-    groups = _cluster_rest(run, both, here.take(run, rest), order, params)
+    order = _take_order(order_documents(run, here, params, both.request), rest)
+    groups = _cluster_rest(both, here.take(run, rest), order, params)
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
@@ -395,7 +321,7 @@ def find_clusters_against(
         lost=rest[groups.lost],
     )
     answer = drop_changed(answer, here.documents, run.skipped, 0)
-    return drop_changed(answer, both.there.documents, run.skipped, split)
+    return drop_changed(answer, both.lists[1], run.skipped, split)
 
 
 def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
@@ -408,11 +334,12 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
 
 
 def _cluster_rest(
-    run: Run, both: Against, rest: Collection, order: Preference, params: ClusterParams
+    both: Comparison, rest: Collection, order: Preference, params: ClusterParams
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
-    if both.method.same is not None:
+    run = both.run
+    if both.method.same:
         return find_same_clusters(run, rest, both.method.same, order.order)
-    side = side_of(rest, set_source(run, rest))
+    side = side_of(run, rest)
     index = None if both.method.exact else build_index(run, rest, both.params)
     return find_clusters(run, rest, index, side, both.params.threshold, params, order)

@@ -1,16 +1,38 @@
-"""The comparison of one collection: loading what its method needs, and finding its answer."""
+"""The comparison of one collection, or of two: loading what its method needs, and its answer.
+
+Pairs and groups of one collection by bands are kept in the store, and loaded if they answer again.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import slices_of
+from lshdup.base.run import Run
+from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import EVERY_SET
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import set_source
-from lshdup.compare.comparing import Method, compare
+from lshdup.collection.set_source import side_of
+from lshdup.collection.shared_documents import match_paths, resolve_paths
+from lshdup.compare.best_matches import BestMatches, find_best_matches
+from lshdup.compare.clusters import Clusters, expand_clusters
+from lshdup.compare.comparing import compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
-from lshdup.params import BandParams, ClusterParams
-from lshdup.pipeline import find_clusters, side_of
-from lshdup.workspace.index import IndexedCollection, load_or_build_index, load_or_find_pairs
+from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.candidates import candidate_pairs, say_large_bucket
+from lshdup.params import BandParams, ClusterParams, PairParams
+from lshdup.pipeline import find_clusters
+from lshdup.sources.document_list import DocumentList
+from lshdup.store import results_io
+from lshdup.workspace.index import IndexedCollection, load_or_build_index
 from lshdup.workspace.loading import load_all_sets, load_signatures
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -18,52 +40,98 @@ from lshdup.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Comparison:
-    """A collection that can be compared with itself.
+    """The documents of DOCS, which are compared with each other or with those of OTHER.
 
+    Documents of OTHER are numbered behind those of DOCS.
+
+    run, request : of the command.
+    method : how documents are compared.
     params : threshold and recall.
-    sides : what is compared of it.
-    indexed : the collection with its bands, if bands find the pairs.
+    here : the collection of DOCS.
+    sides : what is compared of the documents.
+    there : the collection of OTHER, if there is one.
+    plan : the bands, if bands find the pairs.
+    indexed : DOCS with their bands, if bands find the pairs of DOCS.
+    store : store that OTHER is; None for a collection that was read now.
+    fates : number of documents of a stored OTHER that were needed and could not be read, by what
+        became of them.
     """
 
-    workspace: Workspace
+    run: Workspace
     request: Request
-    method: Method
+    method: PairParams
     params: BandParams
-    collection: Collection
+    here: Collection
     sides: Sides
+    there: Collection | None = None
+    plan: BandPlan | None = None
     indexed: IndexedCollection | None = None
+    store: Path | None = None
+    fates: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def lists(self) -> tuple[DocumentList, ...]:
+        """The documents of DOCS, and those of OTHER if there is one."""
+        return tuple(each.documents for each in (self.here, self.there) if each is not None)
+
+    def names(self, documents: NDArray[np.int64]) -> list[bytes]:
+        """Return the names of documents (ascending int64 array) as typed from here."""
+        parts = zip(self.lists, self.sides.separate(documents), strict=False)
+        return [name for each, rows in parts for name in each.typed_names(rows)]
 
     def find_pairs(self) -> PairsFound:
-        """Find the pairs, or load those of the last run."""
+        """Find the pairs, or load those of the last run.
+
+        Raise InputError if a set of OTHER that is joined is lost.
+        """
         if self.indexed is not None:
-            return load_or_find_pairs(self.workspace, self.indexed, self.method.pairs)
-        return compare(self.workspace, self.sides, self.params, self.method)
+            return load_or_find_pairs(self.run, self.indexed, self.method)
+        return compare(self.run, self.sides, self.params, self.method, self.plan)
+
+    def find_best_matches(self) -> BestMatches:
+        """Find a near document of OTHER for each document of DOCS that has one."""
+        return find_best_matches(self.run, self.sides, self.params, self.method, self.plan)
 
     def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
-        """Expand to pairs of all documents."""
-        sizes = self.sides.sizes if self.method.pairs.measure == "containment" else None
-        return expand_copies(
-            self.workspace, found.pairs, self.sides.duplicate_of, collapse=collapse, sizes=sizes
-        )
+        """Expand to pairs of all documents. No file is paired with itself."""
+        sides, there = self.sides, self.there
+        are_ordered = there is None and self.method.measure == "containment"
+        pairs = expand_copies(
+            self.run, found.pairs, sides.duplicate_of, across=sides.identical(found.pairs),
+            collapse=collapse, sizes=sides.sizes if are_ordered else None,
+            estimated=found.estimated,
+        )  # fmt: skip
+        if there is None:
+            return pairs
+        documents = sides.separate(pairs.documents())
+        left, right = match_paths(self.here.documents, there.documents, *documents)
+        return pairs.without(left, right + len(self.here.documents))
 
     def find_clusters(self, rule: ClusterParams) -> ClustersFound:
-        """Find the groups, or load those of the last run. Those of other methods are not saved."""
-        from lshdup.workspace import clustering  # Imported here to keep `query` fast.
+        """Find the groups of DOCS, or load those of the last run.
 
-        run, request, collection = self.workspace, self.request, self.collection
+        Groups of other methods than bands are not saved.
+        """
+        run, request, collection = self.run, self.request, self.here
         if self.indexed is not None:
-            return clustering.load_or_find_clusters(run, self.indexed, rule, request)
-        order = clustering.order_documents(run, collection, rule, request)
-        if self.method.same is not None:
-            found = clustering.find_same_clusters(run, collection, self.method.same, order.order)
+            return load_or_find_clusters(run, self.indexed, rule, request)
+        order = order_documents(run, collection, rule, request)
+        if self.method.same:
+            found = find_same_clusters(run, collection, self.method.same, order.order)
         else:
             side, threshold = self.sides.left, self.params.threshold
             found = find_clusters(run, collection, None, side, threshold, rule, order)
-        return clustering.drop_changed(found, collection.documents, run.skipped, 0)
+        return drop_changed(found, collection.documents, run.skipped, 0)
+
+    def is_one_document(self) -> bool:
+        """Return whether either side has one document with shingles, the same on both."""
+        each = zip(self.lists, self.sides.separate(np.flatnonzero(self.sides.sizes)), strict=True)
+        here, there = (resolve_paths(*side) if len(side[1]) == 1 else [] for side in each)
+        return here == there != []
 
 
-def open_comparison(
-    run: Workspace, request: Request, method: Method, *, clustering: bool
+def load_comparison(
+    run: Workspace, request: Request, method: PairParams, *, clustering: bool
 ) -> Comparison:
     """Load or collect what a method needs.
 
@@ -71,22 +139,152 @@ def open_comparison(
     """
     params, duplicate_of, indexed = merge_params(BandParams, request.given), None, None
     if method.by_bands:
-        pairs = None if clustering else method.pairs
+        pairs = None if clustering else method
         indexed = load_or_build_index(run, request, pairs=pairs)
         collection, duplicate_of = indexed.collection, indexed.index.duplicate_of
-        side = side_of(collection, set_source(run, collection))
+        side = side_of(run, collection)
     elif method.exact:
         collection = load_all_sets(run, request)
-        sets = collection.filtered_sets(run.arrays)
-        side = side_of(collection, sets.take, sets)
+        side = side_of(run, collection, collection.filtered_sets(run.arrays))
     else:
         collection, side = load_side(run, request, method)
     sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of)
-    return Comparison(run, request, method, params, collection, sides, indexed)
+    plan = indexed.plan if indexed is not None else None
+    return Comparison(run, request, method, params, collection, sides, plan=plan, indexed=indexed)
 
 
-def load_side(run: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
+def load_side(run: Workspace, request: Request, method: PairParams) -> tuple[Collection, Side]:
     """Load or collect the documents of a request as a side; with their sets if these are joined."""
     collection = load_signatures(run, request, memory=EVERY_SET if method.is_join else 0)
-    source = set_source(run, collection, stage="documents" if method.is_join else "")
-    return collection, side_of(collection, source)
+    return collection, side_of(run, collection, stage="documents" if method.is_join else "")
+
+
+# --- pairs and groups, from the store or found ---
+
+
+def load_or_find_pairs(
+    run: Workspace, indexed: IndexedCollection, params: PairParams
+) -> PairsFound:
+    """`lshdup pairs`: return the verified pairs of an index, from the last run if its pairs cover
+    this run.
+
+    params : how candidates are met and verified.
+    """
+    collection, index, bands = indexed.collection, indexed.index, indexed.params
+    threshold, earlier = bands.threshold, indexed.pairs
+
+    header = {}
+    if run.store is not None:
+        header = results_io.describe_pairs(run.store, collection, index, bands, params)
+        earlier = earlier or results_io.load_pairs(run, run.store, collection)
+
+    def save(found: PairsFound) -> None:
+        run.keep("pairs.npz", lambda store: results_io.save_pairs(store, header, found))
+
+    if earlier is not None and earlier.covers(index.plan, bands, params):
+        found = earlier.at_least(threshold)
+        say_large_bucket(run, found.buckets, collection.documents.names)
+        found_at = earlier.band_params.threshold
+        if found_at < threshold:
+            run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
+            if indexed.from_documents:
+                save(found)
+        return found
+    skipped = list[Skipped]()
+    side = side_of(run.but(skipped=skipped.append), collection)
+    met = candidate_pairs(run, index.table, params.max_bucket)
+    say_large_bucket(run, met.buckets, collection.documents.names)
+    side.expect(met.documents)
+    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
+    found = verify(run, met, sides, threshold)
+    for each in skipped:
+        run.skipped(each)
+    if not skipped:
+        save(found)
+    return found
+
+
+def load_or_find_clusters(
+    run: Workspace, indexed: IndexedCollection, params: ClusterParams, request: Request
+) -> ClustersFound:
+    """`lshdup clusters`: the clusters of all documents; if nothing has changed, from the last run
+    or its pairs.
+
+    Documents that changed or could not be read again are in no cluster. A document whose
+    representative is one of them is alone, so that it is not dropped.
+    """
+    collection, index, bands = indexed.collection, indexed.index, indexed.params
+    order = order_documents(run, collection, params, request)
+    store, found, known, header = run.store, None, None, {}
+    if store is not None:
+        header = results_io.describe_clusters(store, collection, index, bands, params, order.order)
+        found = results_io.load_clusters(run, store, header, collection, index)
+        earlier = results_io.load_pairs(run, store, collection) if found is None else None
+        pair_params = PairParams(max_bucket=params.max_bucket)
+        if earlier is not None and earlier.covers(index.plan, bands, pair_params):
+            known = earlier.at_least(bands.threshold)
+    if found is not None:
+        return drop_changed(found, collection.documents, run.skipped, 0)
+    side, threshold = side_of(run, collection), bands.threshold
+    made = find_clusters(run, collection, index, side, threshold, params, order, known=known)
+    if not len(made.lost):
+        run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
+    return drop_changed(made, collection.documents, run.skipped, 0)
+
+
+def find_same_clusters(
+    run: Run, collection: Collection, same: str, preference: NDArray[np.int64]
+) -> ClustersFound:
+    """Group all documents that are the same in text, or in bytes as well.
+
+    same : "text" or "bytes".
+    preference : int64 array of shape (n,), all documents, the most preferred one first.
+
+    Cost: a sort of the documents. No shingle set is needed.
+    """
+    duplicate_of = collection.prints.find_duplicates(run, same, collection.sizes)
+    groups = Clusters.empty(run, len(duplicate_of))
+    for some in slices_of(len(duplicate_of)):
+        compared = np.asarray(collection.sizes[some]) > 0
+        groups.representative[some][compared] = duplicate_of[some][compared]
+        groups.similarity[some][compared] = 1.0
+    return ClustersFound(expand_clusters(groups, duplicate_of, preference), duplicate_of)
+
+
+def order_documents(
+    run: Run, collection: Collection, params: ClusterParams, request: Request
+) -> Preference:
+    """Return the order of documents; warn of unused --prefer."""
+    order = preference(run, collection.documents, collection.sizes, params, request.documents)
+    for line in order.unused:
+        run.warn(line)
+    return order
+
+
+def drop_changed(
+    found: ClustersFound, documents: DocumentList, skipped: Callable[[Skipped], None], first: int
+) -> ClustersFound:
+    """Return clusters without documents that changed since they were listed; open no file.
+
+    Users may delete dropped documents, so none may be dropped for a document that is gone.
+
+    documents : those that are looked at. first : the number of the first of them in the clusters.
+    """
+    sizes, own, arrays = (
+        found.clusters.sizes,
+        found.clusters.representative,
+        found.clusters.run.arrays,
+    )
+    end = min(first + len(documents), len(own))
+
+    def are_several(some: slice) -> NDArray[np.bool_]:
+        mine = own[first:end][some]
+        return (mine >= 0) & (sizes[mine] > 1)
+
+    members = arrays.where(end - first, are_several)
+    changed = documents.changed(members)
+    detail = "or gone since it was looked at; run it again with DOCS"
+    for index in changed.tolist():
+        skipped(Skipped(documents.names[index], Reason.CHANGED, detail))
+    lost = np.concatenate([found.lost, changed + first])
+    return replace(found, clusters=found.clusters.without(changed + first), lost=lost)

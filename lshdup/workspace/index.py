@@ -1,32 +1,29 @@
 """The index of a collection and its verified pairs: loaded from the store, or made and saved."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.base.skipped import Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import set_source
-from lshdup.compare.comparing import find_neighbours, verify
-from lshdup.compare.results import Index, Neighbours, PairsFound, StoredPairs
-from lshdup.compare.sides import Fingerprints, Sides
+from lshdup.compare.comparing import find_neighbours
+from lshdup.compare.results import Index, Neighbours, StoredPairs
+from lshdup.compare.sides import Fingerprints, Side, Sides
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys
-from lshdup.lsh.candidates import candidate_pairs, candidates_of, documents_to_compare
+from lshdup.lsh.candidates import candidates_of, documents_to_compare
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, PairParams, SketchParams
-from lshdup.pipeline import build_index, say_large_bucket, side_of
+from lshdup.pipeline import build_index
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from lshdup.store import results_io
-from lshdup.workspace.loading import load_signatures
+from lshdup.workspace.loading import signing
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -119,8 +116,7 @@ def load_or_build_index(
     if request.documents:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
         save = True
-    with run.locking(create=bool(request.documents)) if save else nullcontext():
-        collection = load_signatures(run, request, save=save, verify=verify)
+    with signing(run, request, save=save, verify=verify) as collection:
         assert collection.sketch is not None
         plan, store = plan_bands(collection.sketch.perms, params), run.store
         earlier = stored = index = None
@@ -153,51 +149,6 @@ def load_or_build_index(
         if save and store is not None and (stored is None or stored[1] != params):
             results_io.save_index(store, collection, index, params)
         return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
-
-
-# --- the verified pairs ---
-
-
-def load_or_find_pairs(
-    run: Workspace, indexed: IndexedCollection, params: PairParams
-) -> PairsFound:
-    """`lshdup pairs`: return the verified pairs of an index, from the last run if its pairs cover
-    this run.
-
-    params : how candidates are met and verified.
-    """
-    collection, index, bands = indexed.collection, indexed.index, indexed.params
-    threshold, earlier = bands.threshold, indexed.pairs
-
-    header = {}
-    if run.store is not None:
-        header = results_io.describe_pairs(run.store, collection, index, bands, params)
-        earlier = earlier or results_io.load_pairs(run, run.store, collection)
-
-    def save(found: PairsFound) -> None:
-        run.keep("pairs.npz", lambda store: results_io.save_pairs(store, header, found))
-
-    if earlier is not None and earlier.covers(index.plan, bands, params):
-        found = earlier.at_least(threshold)
-        say_large_bucket(run, collection.documents, found.buckets)
-        found_at = earlier.band_params.threshold
-        if found_at < threshold:
-            run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
-            if indexed.from_documents:
-                save(found)
-        return found
-    skipped = list[Skipped]()
-    side = side_of(collection, set_source(run.but(skipped=skipped.append), collection))
-    met = candidate_pairs(run, index.table, params.max_bucket)
-    side.expect(met.documents)
-    say_large_bucket(run, collection.documents, met.buckets)
-    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold)
-    for each in skipped:
-        run.skipped(each)
-    if not skipped:
-        save(found)
-    return found
 
 
 # --- the near-duplicates of one document that was named ---
@@ -238,7 +189,7 @@ def read_query(collection: Collection, document: NamedDocument) -> Query:
 
 
 def find_by_bands(
-    run: Run, indexed: IndexedCollection, source: SetSource, query: Query, threshold: float
+    run: Run, indexed: IndexedCollection, side: Side, query: Query, threshold: float
 ) -> Neighbours:
     """Find the documents at or above a similarity that share a bucket with a document."""
     collection, table = indexed.collection, indexed.index.table
@@ -251,17 +202,14 @@ def find_by_bands(
         made = Sketcher(collection.sketch).sketch(RaggedSets.from_sizes(query.shingles, sizes))
         keys = np.ascontiguousarray(band_keys(run, made, indexed.index.plan)[:, 0])
         signature = made[0]
-    duplicate_of = indexed.index.duplicate_of
-    sides = Sides.of(run, side_of(collection, source), duplicate_of=duplicate_of)
+    sides = Sides.of(run, side, duplicate_of=indexed.index.duplicate_of)
     near = indexed.candidates_of(query.index, keys, signature)
     return find_neighbours(run, query.shingles, near, sides, threshold, itself=query.index)
 
 
-def find_by_containment(
-    run: Run, collection: Collection, source: SetSource, query: Query, threshold: float
-) -> Neighbours:
+def find_by_containment(run: Run, side: Side, query: Query, threshold: float) -> Neighbours:
     """Find the documents at or above a containment with a document among all sets."""
-    sides = Sides.of(run, side_of(collection, source))
+    sides = Sides.of(run, side)
     near = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     return find_neighbours(
         run, query.shingles, near, sides, threshold, "containment", itself=query.index

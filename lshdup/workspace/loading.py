@@ -7,17 +7,16 @@ parameters, and signatures.npz is a cache.
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from lshdup.base.ragged import RaggedSets, gather_sets
 from lshdup.base.run import no_progress
-from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import count_of
 from lshdup.collection.collect import (
     EVERY_SET,
@@ -41,12 +40,10 @@ from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter, find_fir
 from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.finding import find_documents
+from lshdup.store.memo import Memo, load_known_records
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from lshdup.store.memo import Memo
 
 _SIGN_AGAIN = f"run `lshdup signatures` with these options, or {RERUN}"
 
@@ -54,7 +51,17 @@ _SIGN_AGAIN = f"run `lshdup signatures` with these options, or {RERUN}"
 # --- what commands load ---------------------------------------------------------------------------
 
 
-def load_signatures(
+def load_signatures(run: Workspace, request: Request, *, memory: int = 0) -> Collection:
+    """Return the collection of a request with signatures, and with its sets if these are kept.
+
+    memory : bytes of sets of documents that are read now that may be kept.
+    """
+    with signing(run, request, memory=memory) as collection:
+        return collection
+
+
+@contextmanager
+def signing(
     run: Workspace,
     request: Request,
     *,
@@ -62,34 +69,37 @@ def load_signatures(
     save: bool = False,
     verify: bool = True,
     again: bool = False,
-) -> Collection:
-    """Return the collection of a request with signatures, and with its sets if these are kept.
+) -> Iterator[Collection]:
+    """Yield the collection of a request with signatures, and with its sets if these are kept.
+
+    A store that is written stays locked within the block.
 
     Parameters
     ----------
     run : state of the run.
     request : names documents, or continues with those of the last run: explicit parameters must
         then be those of the artifact.
-    memory : bytes of sets of documents that are read now that may be kept.
+    memory : as of `load_signatures`.
     save : whether signatures that are made without DOCS are those that later commands continue
         with; it is an error then if they cannot be saved.
     verify : check every byte of stored signatures, or only the bytes that are read.
     again : whether the signatures of the last run are made again, of its sets or its documents.
 
     """
-    is_named = bool(request.documents)
-    with run.locking(create=is_named) if is_named or save else nullcontext():
-        if request.documents:
-            shingle = merge_params(ShingleParams, request.given)
-            wanted = read_filter_request(run, request, shingle)
-            documents = find_named(run, request, shingle)
+    is_named, store = bool(request.documents), run.store
+    is_written = is_named or (save and store is not None and store.folder.is_dir())
+    if is_named:
+        shingle = merge_params(ShingleParams, request.given)
+        wanted = read_filter_request(run, request, shingle)
+        documents = find_named(run, request, shingle)
+    with run.writing(is_needed=is_written):
+        if is_named:
             collection = _sign_documents(run, request, documents, shingle, wanted, memory)
         else:
             collection = _sign_last(run, request, save=save, verify=verify, again=again)
-    sets = load_sets(run, collection, verify=False)
-    collection = replace(collection, sets=sets)
-    request.accept(collection.documents, True)
-    return collection
+        collection = replace(collection, sets=load_sets(run, collection, verify=False))
+        request.accept(collection.documents, True)
+        yield collection
 
 
 def load_all_sets(run: Workspace, request: Request) -> Collection:
@@ -102,7 +112,7 @@ def load_all_sets(run: Workspace, request: Request) -> Collection:
         shingle = merge_params(ShingleParams, request.given)
         wanted = read_filter_request(run, request, shingle)
         documents = find_named(run, request, shingle)
-        collection = _collect(run, request, documents, shingle, EVERY_SET)
+        collection = _collect(run, request, documents, shingle, EVERY_SET, memo=None)
     else:
         collection, last = _load_or_read_sets(run, request)
         wanted = read_filter_request(run, request, collection.shingle, last)
@@ -117,13 +127,11 @@ def make_shingles(run: Workspace, request: Request) -> Collection:
     if not request.documents:
         message = "no documents were named"
         raise InputError(message, f"{RERUN} (files or folders)")
-    run.require_store()
-    shingle = merge_params(ShingleParams, request.given)
-    with run.locking(create=True):
-        wanted = read_filter_request(run, request, shingle)
-        documents = find_named(run, request, shingle)
-        memo = _open_memo(run, documents, shingle)
-        assert memo is not None
+    store, shingle = run.require_store(), merge_params(ShingleParams, request.given)
+    wanted = read_filter_request(run, request, shingle)
+    documents = find_named(run, request, shingle)
+    with run.writing():
+        memo = Memo(run, store, shingle, None, None, documents.record_fields)
         collection = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
         memo.save(collection, "shingles", is_checked=request.check_content)
         if wanted is not None:
@@ -218,7 +226,13 @@ def read_filter_request(
         least = made.params.least_shingles
     least = request.given.get("least_shingles", least)  # the other side's
     if request.templates:
-        template = read_template(run, request.templates, request.files.max_bytes, shingle)
+        template = read_template(
+            run,
+            request.templates,
+            request.files.max_bytes,
+            shingle,
+            lambda documents: request.accept_source(documents, "--template"),
+        )
     return FilterRequest(template, limit, least) if len(template) or limit else None
 
 
@@ -226,12 +240,10 @@ def read_filter_request(
 
 
 def find_named(run: Workspace, request: Request, shingle: ShingleParams) -> DocumentList:
-    """Find the documents that a request names; the store is made when they are accepted."""
+    """Find the documents that a request names."""
     run.progress("documents", 0, 0)
     known_records: KnownRecords = {}
     if run.store is not None and not request.check_content:
-        from lshdup.store.memo import load_known_records  # Imported here to keep `query` fast.
-
         known_records = load_known_records(run, run.store, request.files)
     documents = find_documents(
         run.but(progress=no_progress),
@@ -244,24 +256,8 @@ def find_named(run: Workspace, request: Request, shingle: ShingleParams) -> Docu
     docs = summarize_docs(map(typed_name, request.documents))
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
-    run.begin()
     run.progress("documents", 0, len(documents))
     return documents
-
-
-def _open_memo(
-    run: Workspace,
-    documents: DocumentList,
-    shingle: ShingleParams,
-    sketch: SketchParams | None = None,
-    shingle_filter: ShingleFilter | None = None,
-) -> "Memo | None":
-    """Open the memo of a definition, if there is a store."""
-    if run.store is None:
-        return None
-    from lshdup.store.memo import Memo  # Imported here to keep `query` fast.
-
-    return Memo(run, run.store, shingle, sketch, shingle_filter, documents.record_fields)
 
 
 def _sign_documents(
@@ -270,9 +266,7 @@ def _sign_documents(
     documents: DocumentList,
     shingle: ShingleParams,
     wanted: FilterRequest | None,
-    memory: int = 0,
-    *,
-    last: Collection | None = None,
+    memory: int,
 ) -> Collection:
     """Collect and save the signatures of documents.
 
@@ -280,28 +274,27 @@ def _sign_documents(
     again is slow; they are saved only if a reader of office formats made many of them, or archives
     would be unpacked again. Common shingles are counted in all unfiltered sets, which are collected
     first and saved. Without a store nothing is saved.
-
-    last : the collection of these documents, if they are those of the last run: they are read again
-        then, and must be what they were. Raise InputError, and leave the store as it is, if not.
     """
-    sketch, store = merge_params(SketchParams, request.given), run.store
+    sketch, store, memo = merge_params(SketchParams, request.given), run.store, None
     if wanted is not None and wanted.ignore_common:
-        memo = _open_memo(run, documents, shingle) if last is None else None
-        whole = _collect(run, request, documents, shingle, EVERY_SET, memo=memo, last=last)
+        if store is not None:
+            memo = Memo(run, store, shingle, None, None, documents.record_fields)
+        whole = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
         stored = None
         if memo is not None and store is not None:
             memo.save_artifact(whole, "shingles", is_checked=request.check_content)
             with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt.
                 stored = store.load_collection("signatures", here=True)
         collection = _sign_sets(run, whole, sketch, wanted, stored)
-        _save(run, request, collection, memo, with_sets=True)
+        if memo is not None:
+            is_checked = request.check_content
+            memo.save(collection, "shingles", "signatures", is_checked=is_checked)
         # shingles.npz holds the sets now; those of an unchanged folder are its own already.
         is_stored = store is not None and whole.read != 0
         return replace(collection, sets=None) if is_stored else collection
     shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
-    is_slow = last is None and (
-        expects_office_documents(documents.names)
-        or (store is not None and documents.has_packed_members)
+    is_slow = expects_office_documents(documents.names) or (
+        store is not None and documents.has_packed_members
     )
     # They are there twice while they are put in order.
     most = min(SET_BYTES, run.memory // 2) // 2
@@ -309,30 +302,15 @@ def _sign_documents(
     # as fast as keeping the sets of all.
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
     keep = max(memory, most if are_kept else 0)
-    memo = _open_memo(run, documents, shingle, sketch, shingle_filter) if last is None else None
-    collection = _collect(
-        run, request, documents, shingle, keep, sketch, shingle_filter, memo=memo, last=last,
-    )  # fmt: skip
-    # Sets that were too many to be kept are missing.
-    _save(run, request, collection, memo, with_sets=is_slow and collection.sets is not None)
-    return collection
-
-
-def _save(
-    run: Workspace,
-    request: Request,
-    collection: Collection,
-    memo: "Memo | None",
-    *,
-    with_sets: bool,
-) -> None:
-    """Save signatures, and make them current. memo : None for documents of the last run."""
+    if store is not None:
+        memo = Memo(run, store, shingle, sketch, shingle_filter, documents.record_fields)
+    collection = _collect(run, request, documents, shingle, keep, sketch, shingle_filter, memo=memo)
     if memo is not None:
+        # Sets that were too many to be kept are missing.
+        with_sets = is_slow and collection.sets is not None
         kinds = ("shingles", "signatures") if with_sets else ("signatures",)
         memo.save(collection, *kinds, is_checked=request.check_content)
-    elif run.store is not None:
-        run.store.save_collection("signatures", collection)
-        run.store.make_current("signatures", collection)
+    return collection
 
 
 def _collect(
@@ -344,8 +322,7 @@ def _collect(
     sketch: SketchParams | None = None,
     shingle_filter: ShingleFilter | None = None,
     *,
-    memo: "Memo | None" = None,
-    last: Collection | None = None,
+    memo: Memo | None,
 ) -> Collection:
     """Collect what no earlier run has collected, and report the files that are skipped."""
     previous: Iterable[Previous] = ()
@@ -357,21 +334,12 @@ def _collect(
         previous = chain([first] if first is not None else [], found)
         if sketch is not None and (first is None or (first.rows < 0).any()):
             run.expect_signatures(documents, sketch.perms)
-    if last is not None:
-        _say_read_again(run, last)
     collection = collect(
         run, documents, shingle, sketch, shingle_filter=shingle_filter, previous=previous,
         keep=keep, checkpoint=memo,
     )  # fmt: skip
-    if last is None:
-        run.report_skipped(collection.skipped, request.documents)
-        return collection
-    if lost := _find_lost(last, collection):
-        for each in lost:
-            run.skipped(each)
-        message = f"{count_of(len(lost), 'document')} of the last run cannot be read as before"
-        raise InputError(message, "the store stays as it is; `lshdup signatures DOCS` renews it")
-    return replace(collection, skipped=last.skipped, notes=last.notes, read=None)
+    run.report_skipped(collection.skipped, request.documents)
+    return collection
 
 
 def _sign_sets(
@@ -416,11 +384,9 @@ def _sign_last(
         wanted = read_filter_request(run, request, signatures.shingle, signatures)
         _check_signatures(signatures, request, wanted)
         return signatures
-    whole, _ = _load_unfiltered(run, request)
+    whole, _ = _load_or_read_sets(run, request, refuse_lost=save)
     sketch = merge_params(SketchParams, request.given)
     wanted = read_filter_request(run, request, whole.shingle)
-    if whole.sets is None:
-        return _sign_documents(run, request, whole.documents, whole.shingle, wanted, last=whole)
     collection = _sign_sets(run, whole, sketch, wanted, None if again else signatures)
     if signatures is not None and collection.signatures is signatures.signatures:
         return collection
@@ -435,7 +401,8 @@ def _sign_last(
             store.save_collection("signatures", collection)
 
     if save:
-        _save(run, request, collection, None, with_sets=False)
+        store.save_collection("signatures", collection)
+        store.make_current("signatures", collection)
     else:
         run.keep("signatures.npz", keep)
     return collection
@@ -486,48 +453,37 @@ def _load_unfiltered(run: Workspace, request: Request) -> tuple[Collection, Coll
     return shingles, None
 
 
-def _load_or_read_sets(run: Workspace, request: Request) -> tuple[Collection, Collection | None]:
+def _load_or_read_sets(
+    run: Workspace, request: Request, *, refuse_lost: bool = False
+) -> tuple[Collection, Collection | None]:
     """Load the unfiltered sets of the last run; or read its documents again, if it kept none.
 
     Returns the collection with its sets, and that of signatures.npz if the last run made it.
+
+    refuse_lost : raise InputError if a document cannot be read as before, for what is saved.
     """
     collection, signatures = _load_unfiltered(run, request)
     if collection.sets is None:
-        _say_read_again(run, collection)
+        what = ("document of the last run is", "documents of the last run are")
+        run.say(f"the {count_of(len(collection.documents), *what)} read again")
+        run.progress("documents", 0, len(collection.documents))
         wanted = np.arange(len(collection.documents))
         source = set_source(run, collection, stage="documents")
         sets = gather_sets(source, wanted, collection.sizes, run.arrays)
         readable = np.flatnonzero(sets.sizes == collection.sizes)
         if len(readable) < len(wanted):
-            run.read_only = True
             lost = np.setdiff1d(wanted, readable)
+            if refuse_lost:
+                message = (
+                    f"{count_of(len(lost), 'document')} of the last run cannot be read as before"
+                )
+                hint = "the store stays as it is; `lshdup signatures DOCS` renews it"
+                raise InputError(message, hint)
+            run.read_only = True
             collection = collection.leave_out_changed(run, lost)
             sets = gather_sets(sets.take, readable, sets.sizes, run.arrays)
         collection = replace(collection, sets=sets)
     return collection, signatures
-
-
-def _say_read_again(run: Workspace, collection: Collection) -> None:
-    """Say that all documents are read, which takes as long as a first run."""
-    what = ("document of the last run is", "documents of the last run are")
-    run.say(f"the {count_of(len(collection.documents), *what)} read again")
-    run.progress("documents", 0, len(collection.documents))
-
-
-def _find_lost(before: Collection, again: Collection) -> list[Skipped]:
-    """Return the documents that were not read again, or not as what they were."""
-    now = again.before_filter.columns
-    if again.documents is before.documents:
-        same = [column == before.columns[name] for name, column in now.items()]
-        changed = before.documents.names.strings_at(np.flatnonzero(~np.all(same, axis=0)))
-        return [Skipped(name, Reason.CHANGED, "it is not what was indexed") for name in changed]
-    there = set(again.documents.names)
-    why = {each.skipped.name: each.skipped for each in again.skipped}
-    return [
-        why.get(name, Skipped(name, Reason.CHANGED, "it is not what was indexed"))
-        for name in before.documents.names
-        if name not in there
-    ]
 
 
 def _refuse_nothing(run: Workspace, kind: str, request: Request) -> NoReturn:

@@ -5,7 +5,7 @@ The other modules of this package are the steps: each from documents, or from wh
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from lshdup.base.wording import count_of
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.readers import is_archive
-from lshdup.store.store import MEMO, MEMO_BYTES, Store
+from lshdup.store.store import MEMO, Store
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.
 _CLOSED = "an archive; --archives takes the documents in it"
@@ -37,39 +37,34 @@ class Workspace(Run):
     Parameters
     ----------
     run : threads, memory and what is told. The files of its arrays are in the store.
-    folder : the store; None: nothing is kept. Raises ArtifactError if something else is where a
-        file of it belongs.
-    secret : hash key, for stores that were made with it; requests have it as a parameter too.
+    store : None: nothing is kept. Raises ArtifactError if something else is where a file of it
+        belongs.
     read_only : nothing is written.
     apart : folder in which no documents are looked for, if there is no store.
     above : store that commands without DOCS use here until this folder has one of its own.
-    wait : seconds to wait for another run that writes to the store.
-    memo : bytes that the memo of the store may have.
 
     """
 
     def __init__(
         self,
         run: Run,
-        folder: Path | None,
-        secret: bytes = b"",
+        store: Store | None = None,
         *,
         read_only: bool = False,
         apart: Path | None = None,
         above: Path | None = None,
-        wait: float = 0.0,
-        memo: int = MEMO_BYTES,
     ) -> None:
-        place = None if read_only else folder
-        arrays = run.arrays if place is None else Arrays(run.memory, lambda: usable_folder(place))
+        arrays = run.arrays
+        if store is not None and not read_only:
+            folder = store.folder
+            arrays = Arrays(run.memory, lambda: usable_folder(folder))
         super().__init__(arrays, run.jobs, run.progress, run.say, run.warn, run.detail, run.skipped)
-        self.store = Store(folder, secret, wait=wait, most=memo) if folder is not None else None
-        if self.store is not None:
-            self.store.refuse_obstacles()
-        self.apart = folder or apart
+        self.store = store
+        if store is not None:
+            store.refuse_obstacles()
+        self.apart = store.folder if store is not None else apart
         self.read_only = read_only
         self._above = above
-        self._lock: ExitStack | None = None  # Of `locking`, until its block ends.
 
     # The state of a run with a store changes, unlike what its stages share.
     __setattr__ = object.__setattr__
@@ -112,48 +107,35 @@ class Workspace(Run):
         return self.store
 
     @contextmanager
-    def writing(self) -> Iterator[Store]:
-        """Make the store if it is missing, and lock it for this run alone."""
-        store = self.require_store()
-        if self._above not in (None, store.folder) and not store.folder.exists():
+    def writing(self, *, is_needed: bool = True) -> Iterator[None]:
+        """Make the store if it is missing, and lock it for this run alone.
+
+        Readers need no lock: a step first finds what it names, and a run that fails there leaves
+        nothing behind. Nothing is done within such a block.
+
+        is_needed : whether the step writes. Without that, or without a store, nothing is locked.
+        """
+        store = self.store
+        if store is None or not is_needed:
+            yield
+            return
+        is_new = not store.folder.exists()
+        if is_new and self._above not in (None, store.folder):
             self.say(f"a new store, {store.folder}, for this folder; {self._above} stays as it is")
         with store.writing():
-            yield store
-
-    @contextmanager
-    def locking(self, *, create: bool) -> Iterator[None]:
-        """Lock the store, if there is one.
-
-        create : whether the step makes a store that is missing, as one with DOCS does. It is made
-            by `begin`: a run that fails before leaves nothing behind.
-
-        Nothing is done within such a block.
-        """
-        with ExitStack() as lock:
-            store, is_there = self.store, True
-            if store is not None and not self._lock and (create or store.folder.is_dir()):
-                self._lock = lock
-                lock.callback(setattr, self, "_lock", None)
-                if is_there := store.folder.exists():
-                    self.begin()
             try:
                 yield
             except BaseException:
-                if store is not None and not is_there:
+                if is_new:
                     store.remove_begun()
                 raise
-
-    def begin(self) -> None:
-        """Make and lock the store, if the step needs that: all that the run names was found."""
-        if self._lock is not None:
-            self._lock.enter_context(self.writing())
 
     def keep(self, name: str, save: Callable[[Store], None]) -> None:
         """Save an artifact that spares the next run work; say so if the store cannot be written."""
         if self.read_only or self.store is None:
             return
         try:
-            with self.writing() as store:
-                save(store)
+            with self.writing():
+                save(self.store)
         except ArtifactError as error:
             self.say(f"{name} is not kept: {error.message}")

@@ -14,7 +14,7 @@ from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import clusters, medoids
 from lshdup.params import ClusterParams, DocumentParams
-from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401

@@ -22,15 +22,14 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.cli.main import main
 from lshdup.collection.set_source import set_source
-from lshdup.compare.comparing import Method
 from lshdup.errors import ParameterError
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
 from lshdup.pipeline import expand_copies
 from lshdup.shingling import shingle_filter as filters
 from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter
 from lshdup.shingling.shingler import Shingler
-from lshdup.workspace.comparing import open_comparison
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_comparison, load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.conftest import RUN, WHOLE, killed_behind_segments, open_workspace
@@ -218,8 +217,8 @@ def pairs_of(store, asked, **given):
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     workspace = open_workspace(store)
-    opened = open_comparison(workspace, wanted, Method(exact=True), clustering=False)
-    return shown(opened.collection, opened.expand_copies(opened.find_pairs(), collapse=False))
+    opened = load_comparison(workspace, wanted, PairParams(exact=True), clustering=False)
+    return shown(opened.here, opened.expand_copies(opened.find_pairs(), collapse=False))
 
 
 def expected_pairs(asked, threshold=0.4, **given):
@@ -434,7 +433,7 @@ def test_minhash_is_of_what_is_left():
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, here, monkeypatch):
     shutil.rmtree("d")
     Path("d").mkdir()
-    monkeypatch.setattr("lshdup.pipeline._MANY_DOCUMENTS", 100)
+    monkeypatch.setattr("lshdup.lsh.candidates._MANY_DOCUMENTS", 100)
     form = " ".join(f"w{i}" for i in range(200))
     for i in range(120):
         Path(f"d/{i:03}").write_text(f"{form} {i}")

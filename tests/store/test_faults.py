@@ -18,17 +18,18 @@ import numpy as np
 import pytest
 
 import lshdup.base.memory
-import lshdup.sources.reading
+import lshdup.sources.text_batches
 import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.loading
 from lshdup.base.run import Run
-from lshdup.collection.set_source import set_source
+from lshdup.collection.set_source import side_of
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
 from lshdup.store.store import Store
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, WHOLE, killed_behind_segments, many, open_workspace, part
@@ -113,7 +114,8 @@ def is_refused(done):
 
 
 def test_a_second_writer_waits_if_it_is_told_to_and_a_killed_one_holds_nothing(run, here):
-    make_documents(here / "d", 30)
+    for folder in ("d", "e"):
+        make_documents(here / folder, 30)
     script = """
 import time; from pathlib import Path; from lshdup.store.store import Store
 with Store(Path('.lshdup')).writing():
@@ -127,10 +129,14 @@ with Store(Path('.lshdup')).writing():
         process.stdout.readline()
         assert f"(process {process.pid})" in run("index", "d", "--wait", "0.2", code=2).err
         assert "LSHDUP_WAIT=SECONDS" in run("pairs", "d", code=2).err
-        waiting = thread.submit(run, "pairs", "d", "-q", env={"LSHDUP_WAIT": "60"})
-        assert not wait([waiting], timeout=0.5).done
+        waits = {"LSHDUP_WAIT": "60"}
+        waiting = [
+            thread.submit(run, "pairs", "d", *others, "-q", env=waits)
+            for others in ([], ["--against", "e"])
+        ]
+        assert not wait(waiting, timeout=0.5).done
         process.kill()
-        assert waiting.result(timeout=50).rows
+        assert all(each.result(timeout=50).rows for each in waiting)
     assert Store(here / ".lshdup").current() == "signatures"
 
 
@@ -179,7 +185,7 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr(lshdup.sources.text_batches, "BATCH_DOCUMENTS", 20)
     monkeypatch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
 
 
@@ -533,8 +539,8 @@ def queried(name=b"d/00000.txt", **given):
         message = "a file that is not in the store"
         raise InputError(message)
     missing = []
-    source = set_source(Run.quiet().but(skipped=missing.append), collection)
-    near = find_by_bands(RUN, indexed, source, read_query(collection, asked), 0.5)
+    side = side_of(Run.quiet().but(skipped=missing.append), collection)
+    near = find_by_bands(RUN, indexed, side, read_query(collection, asked), 0.5)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

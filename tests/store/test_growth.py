@@ -23,16 +23,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-import lshdup.sources.reading
+import lshdup.sources.text_batches
 import lshdup.store.memo
-from lshdup.compare.comparing import Method
 from lshdup.errors import LshdupError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store.memo import Memo
-from lshdup.workspace.clustering import load_or_find_clusters
-from lshdup.workspace.comparing import open_comparison
+from lshdup.workspace.comparing import load_comparison, load_or_find_clusters, load_or_find_pairs
 from lshdup.workspace.folders import compare_folders
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, open_workspace
@@ -69,9 +67,9 @@ def folders_of(store, request):
 
 def contained_of(store, request):
     """`lshdup pairs DOCS --measure containment --store STORE`."""
-    method = Method(PairParams(measure="containment"))
+    method = PairParams(measure="containment")
     pairs = (
-        open_comparison(open_workspace(store), request, method, clustering=False).find_pairs().pairs
+        load_comparison(open_workspace(store), request, method, clustering=False).find_pairs().pairs
     )
     return [column.tolist() for column in pairs.part(0, len(pairs))]
 
@@ -108,7 +106,7 @@ class Growth(RuleBasedStateMachine):
         self.before, self.home = Path.cwd(), tempfile.mkdtemp()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)  # no power cut will meet these artifacts
-        self.patch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
+        self.patch.setattr(lshdup.sources.text_batches, "BATCH_DOCUMENTS", 2)
         self.patch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
         os.chdir(self.home)
         os.makedirs("d/q/s")

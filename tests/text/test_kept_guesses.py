@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import killed_behind_segments, open_workspace

@@ -11,7 +11,8 @@ import lshdup.workspace.workspace
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_table import StoredBandTable
 from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests.base.test_arrays import is_mapped
 from tests.conftest import open_workspace

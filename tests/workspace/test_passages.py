@@ -39,7 +39,7 @@ def find(*docs, others=(), store="store", params=None, said=None, given=None, jo
 
 def sign(store, *docs, **given):
     request = Request(docs, DocumentParams(), given)
-    load_signatures(open_workspace(store), request, save=True, again=True)
+    load_signatures(open_workspace(store), request)
 
 
 def listed(found):

@@ -15,7 +15,8 @@ from lshdup.compare.results import PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import BandParams, DocumentParams, PairParams
-from lshdup.workspace.index import load_or_build_index, load_or_find_pairs
+from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.conftest import RUN, open_workspace

@@ -8,7 +8,6 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of
 from lshdup.cli.columns import column_names
-from lshdup.cli.find_pairs import find_groups
 from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_nothing
 from lshdup.cli.options import (
@@ -83,11 +82,13 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
     rule = ClusterParams(max_bucket=options.max_bucket or 0)
     with open_session(ctx) as session:
         console = session.console
-        collection, found = find_groups(session, options, rule, least=0)
+        from lshdup.cli.find_pairs import find_groups
         from lshdup.compare.folders import COMMON
         from lshdup.workspace.folders import compare_folders
 
-        least, documents = options.containment, collection.documents
+        opened, found = find_groups(session, options, rule, least=0)
+        collection, documents = opened.here, opened.here.documents
+        least = options.containment
         folders, pairs = compare_folders(session.workspace, collection, found.clusters, least)
         if not len(documents):
             say_nothing(session, collection, 0, 2)

@@ -1,17 +1,11 @@
 """`lshdup pairs`, and its histogram."""
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.cli.columns import column_names
-from lshdup.cli.commands.pairs_listing import Gate, Listing, print_listing
-from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import define, option, plain_option, stack
-from lshdup.cli.messages import warn_of_changes
 from lshdup.cli.options import (
     FindOptions,
     against_option,
@@ -28,18 +22,9 @@ from lshdup.cli.options import (
     same_option,
     table_options,
 )
-from lshdup.cli.output import OutputOptions, containments, make_target, print_rows
-from lshdup.cli.session import Session, open_session
+from lshdup.cli.output import OutputOptions, make_target
+from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
-from lshdup.errors import ParameterError
-from lshdup.params import ClusterParams
-
-if TYPE_CHECKING:
-    from lshdup.base.wording import Cell
-    from lshdup.cli.find_pairs import PairsListed
-    from lshdup.cli.output import Target
-    from lshdup.evaluation.histogram import Step
-    from lshdup.sources.document_list import DocumentList
 
 
 @dataclass(frozen=True)
@@ -106,78 +91,20 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
     With --measure containment, a is inside b; with --against too, relation says which is inside.
     """
     target = make_target(options)
-    gate = Gate(options.baseline, options.changed_since, updates=options.update_baseline)
+    gate, updates = None, options.update_baseline
+    if options.baseline is not None or options.changed_since is not None:
+        from lshdup.cli.commands.pairs_listing import Gate
+
+        gate = Gate(options.baseline, options.changed_since, updates=updates)
+    accept = gate.accept if gate is not None else None
     # If nothing is compared, the baseline stays as it is.
-    check = True if gate.updates else None
-    with open_session(ctx, gate.accept, check=check) as session:
-        console = session.console
-        if options.against:
-            from lshdup.cli.commands.pairs_against import pairs_against, print_unmatched
+    with open_session(ctx, accept, check=True if updates else None) as session:
+        from lshdup.cli.commands import pairs_listing
 
-            answer_with = print_unmatched if options.unmatched else pairs_against
-            return answer_with(session, options, target, gate)
-        answer = find_pairs(session, options)
-        if options.histogram:
-            print_histogram(session, answer, target, options.plot)
-            return console.exit_code(len(answer.pairs))
-        collection, pairs = answer.collection, answer.pairs
-        documents = collection.documents
-        listing = gate.select(
-            session,
-            Listing(
-                len(pairs), pairs.documents(), pairs.pieces, [documents], documents.typed_names,
-                collection.prints, collection.shingle,
-            ),
-        )  # fmt: skip
-        warn_of_changes(session, documents, listing.documents)
-        if answer.measure == "containment":
-            cells = containments(collection.sizes)
-            print_listing(session, target, listing, "pairs-containment", cells)
+        if options.unmatched:
+            found = pairs_listing.list_unmatched(session, options, target)
+        elif options.histogram:
+            found = pairs_listing.list_histogram(session, options, target, options.plot)
         else:
-            print_listing(session, target, listing, "pairs")
-        return console.exit_code(0 if gate.updates else listing.total)
-
-
-def print_histogram(
-    session: Session, answer: "PairsListed", target: "Target", plot: Path | None
-) -> None:
-    """Print the histogram, and draw it with --plot."""
-    import numpy as np
-
-    from lshdup.compare.keep_rules import preference
-    from lshdup.evaluation.histogram import list_thresholds, make_histogram
-
-    levels, sizes = list_thresholds(answer.threshold), answer.collection.sizes
-    documents = answer.collection.documents
-    try:
-        order = preference(session.run, documents, sizes, ClusterParams()).order
-    except ParameterError:  # The store has not kept the order of many DOCS.
-        order = np.arange(len(documents))
-    steps = make_histogram(
-        session.workspace,
-        sizes,
-        order,
-        answer.distinct_pairs,
-        answer.duplicate_of,
-        answer.pairs,
-        levels,
-    )
-    named = [each for step in steps if step.example is not None for each in step.example[:2]]
-    warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))
-    rows = _rows(steps, documents)
-    print_rows(session.console, target, column_names("pairs-histogram"), rows)
-    if plot is not None:
-        from lshdup.evaluation.plots import draw_histogram
-
-        draw_histogram(plot, steps)
-
-
-def _rows(steps: "Sequence[Step]", documents: "DocumentList") -> "Iterator[tuple[Cell, ...]]":
-    import numpy as np
-
-    for step in steps:
-        example: tuple[Cell, ...] = (None, None, None)
-        if step.example is not None:
-            a, b, similarity = step.example
-            example = (similarity, *documents.typed_names(np.array([a, b])))
-        yield (step.threshold, step.pairs, step.documents, step.groups, *example)
+            found = pairs_listing.list_pairs(session, options, target, gate)
+        return session.console.exit_code(0 if updates else found)

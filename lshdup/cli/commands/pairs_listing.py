@@ -1,5 +1,5 @@
-"""Pairs as `lshdup pairs` prints them: as a listing, or as annotations of files; and which of them
-a gate lets through, by --baseline and --changed-since.
+"""The listings of `lshdup pairs`: pairs, the histogram, what of DOCS is in no pair with OTHER, and
+annotations of files; and which pairs a gate lets through, by --baseline and --changed-since.
 """
 
 import os
@@ -8,30 +8,55 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.atomic import check_writable
 from lshdup.base.frozen import dataclass
-from lshdup.base.wording import count_of
+from lshdup.base.ragged import distinct
+from lshdup.base.wording import Cell, count_of
 from lshdup.cli.columns import column_names
+from lshdup.cli.find_pairs import (
+    find_matches,
+    find_pairs,
+    open_comparison,
+    say_estimates,
+    warn_of_changed,
+)
+from lshdup.cli.messages import describe_likeness, warn_of_changes
+from lshdup.cli.options import FindOptions
 from lshdup.cli.output import (
     ANNOTATIONS,
-    Cells,
+    PIECE_ROWS,
     DocumentNames,
-    name_pairs,
+    Piece,
+    Target,
     print_pieces,
-    similarities,
+    print_rows,
 )
-from lshdup.errors import InputError
+from lshdup.cli.session import Session
+from lshdup.collection.name_lists import name_documents
+from lshdup.compare.expand_duplicates import ExpandedPairs
+from lshdup.compare.keep_rules import preference
+from lshdup.compare.scored_pairs import Scores
+from lshdup.compare.verification import relations
+from lshdup.errors import InputError, ParameterError
+from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
+from lshdup.params import ClusterParams
+from lshdup.sources.document_list import DocumentList, find_in_lists, typed_name
+from lshdup.workspace.comparing import Comparison
+from lshdup.workspace.gate import (
+    Baseline,
+    Changes,
+    Review,
+    find_change_times,
+    find_repository,
+    load_baseline,
+    names_from,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from lshdup.cli.output import Piece, Target
-    from lshdup.cli.session import Session
-    from lshdup.compare.sides import Fingerprints
-    from lshdup.params import ShingleParams
-    from lshdup.sources.document_list import DocumentList
     from lshdup.views.annotations import Annotation
-    from lshdup.workspace.gate import Baseline, Changes, Review
 
 #: From so many pairs on, a listing takes a minute: its size is said before.
 _MANY_PAIRS = 10_000_000
@@ -44,80 +69,97 @@ _ROW_BYTES = 12
 class Listing:
     """The pairs that a command lists.
 
-    total : their number.
+    opened : what was compared.
+    pairs : all pairs.
+    total : number of the pairs that are listed.
     documents : int64 array, ascending, the documents that are in any.
-    pieces : yields the pairs in order, each time it is called: arrays left, right, scores, and
-        perhaps more.
-    lists : the documents, numbered from the first list to the last.
-    names : returns the names of an ascending int64 array of documents.
-    prints : fingerprints of the documents.
-    shingle : how they are cut into tokens.
+    pieces : yields the pairs in order, each time it is called: arrays left, right, scores.
     times : returns an integer array of shape (n,): of a pair, the document with the larger one is
         new or has changed, as far as a gate knows; None without a gate.
     """
 
+    opened: Comparison
+    pairs: ExpandedPairs
     total: int
-    documents: "NDArray[np.int64]"
-    pieces: "Callable[[], Iterator[tuple[Any, ...]]]"
-    lists: "Sequence[DocumentList]"
-    names: "Callable[[NDArray[np.int64]], list[bytes]]"
-    prints: "Fingerprints"
-    shingle: "ShingleParams"
-    times: "Callable[[], NDArray[np.int64]] | None" = None
+    documents: NDArray[np.int64]
+    pieces: Callable[[], Iterator[tuple[Any, ...]]]
+    times: Callable[[], NDArray[np.int64]] | None = None
 
 
-def print_listing(
-    session: "Session",
-    target: "Target",
-    listing: Listing,
-    name: str,
-    cells: Cells = similarities,
-    last: Cells = lambda *_: [],
-    *,
-    optional: bool = False,
-) -> None:
-    """Print pairs.
-
-    name, optional : of the listing and its columns.
-    cells, last : as of `name_pairs`.
-    """
+def list_pairs(session: Session, options: FindOptions, target: Target, gate: "Gate | None") -> int:
+    """Print the pairs that a gate lets through, and return their number."""
+    opened, _, pairs = find_pairs(session, options)
+    listing = Listing(opened, pairs, len(pairs), pairs.documents(), pairs.pieces)
+    if gate is not None:
+        listing = gate.select(session, listing)
+    warn_of_changed(session, opened, listing.documents)
     if listing.total >= _MANY_PAIRS:
-        session.console.say(describe_size(listing))
-    columns = column_names(name, optional=optional)
-    names = DocumentNames(sum(map(len, listing.lists)), listing.names)
-    pieces = name_pairs(listing.pieces(), names, listing.prints, cells, last)
+        session.console.say(describe_size(opened.lists, listing.total))
+    name = f"pairs{'-against' * (opened.there is not None)}"
+    name = "pairs-containment" if options.measure == "containment" else name
+    columns = column_names(name, optional=opened.there is not None)
     if target.style not in ANNOTATIONS:
-        print_pieces(session.console, target, columns, pieces, listing.total)
-        return
+        print_pieces(session.console, target, columns, _rows(listing), listing.total)
+        return listing.total
     from lshdup.views.annotations import github_lines, sarif_parts
 
     write = github_lines if target.style == "github" else sarif_parts
     level = "error" if session.console.is_check else "warning"
-    target.write_raw(write(_find(listing, columns, pieces), level))
+    target.write_raw(write(_find(listing, columns), level))
+    return listing.total
 
 
-def describe_size(listing: Listing) -> str:
-    """Return how large a long listing is, and what lists less."""
-    names = sum(each.names.values.nbytes for each in listing.lists)
-    row = 2 * names / max(sum(map(len, listing.lists)), 1) + _ROW_BYTES
+def _rows(listing: Listing) -> Iterator[Piece]:
+    """Yield the pairs with names instead of numbers of documents."""
+    opened = listing.opened
+    names = DocumentNames(len(opened.sides.sizes), opened.names)
+    for left, right, scores, *_ in listing.pieces():
+        a, b = names.of(left), names.of(right)
+        for start in range(0, len(a), PIECE_ROWS):
+            part = slice(start, start + PIECE_ROWS)
+            named = a[part].tolist(), b[part].tolist()
+            yield [*named, *_describe(listing, left[part], right[part], scores[part])]
+
+
+def _describe(
+    listing: Listing, left: NDArray[np.uint32], right: NDArray[np.uint32], scores: Scores
+) -> list[list[Any]]:
+    """Return the columns behind the names of pairs: scores, and how much they are the same."""
+    opened, sizes = listing.opened, listing.opened.sides.sizes
+    same = opened.sides.prints.words(left, right)
+    if opened.method.measure == "containment":
+        a, b = sizes[left], sizes[right]
+        columns = [each.tolist() for each in (scores.real, scores.imag, a, b)]
+        return [*columns, same, *([list(relations(a, b))] if opened.there is not None else [])]
+    if opened.there is None:
+        return [scores.tolist(), same]
+    estimated = listing.pairs.is_estimate(left, right).tolist()
+    return [scores.tolist(), ["estimate" if each else "exact" for each in estimated], same]
+
+
+def describe_size(lists: Sequence[DocumentList], total: int) -> str:
+    """Return how large a long listing is, and what lists less.
+
+    lists : the documents. total : number of pairs.
+    """
+    names = sum(each.names.values.nbytes for each in lists)
+    row = 2 * names / max(sum(map(len, lists)), 1) + _ROW_BYTES
     return (
-        f"{listing.total:,} pairs are listed, about {listing.total * row / 1e9:.1f} GB:"
+        f"{total:,} pairs are listed, about {total * row / 1e9:.1f} GB:"
         " --max-bucket N skips what thousands share, --collapse-copies lists exact copies once,"
         " `lshdup clusters` lists groups"
     )
 
 
-def _find(
-    listing: Listing, columns: Sequence[str], pieces: "Iterator[Piece]"
-) -> "Iterator[Annotation]":
-    """Yield pairs with the longest passage of each. pieces : the same pairs with names."""
+def _find(listing: Listing, columns: Sequence[str]) -> "Iterator[Annotation]":
+    """Yield the pairs with the longest passage of each."""
     from lshdup.views.annotations import Annotation, PassageFinder, Place, describe_likeness
 
-    finder = PassageFinder(listing.lists, listing.shingle)
+    lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
+    finder = PassageFinder(lists, listing.opened.here.shingle)
     times = None if listing.times is None else listing.times()
-    texts = listing.prints.text_prints
     pairs = (pair for piece in listing.pieces() for pair in zip(*map(list, piece[:2]), strict=True))
-    rows = (row for piece in pieces for row in zip(*piece, strict=True))
+    rows = (row for piece in _rows(listing) for row in zip(*piece, strict=True))
     for pair, row in zip(pairs, rows, strict=True):
         numbers = dict(zip(columns, row, strict=True))
         named = [(int(number), numbers.pop(side)) for number, side in zip(pair, "ab", strict=True)]
@@ -128,8 +170,8 @@ def _find(
         found = finder.find(here, other)
         lines = (None, None) if found is None else (found.a, found.b)
         yield Annotation(
-            Place(here_name, _path(listing.lists, here), lines[0]),
-            Place(other_name, _path(listing.lists, other), lines[1]),
+            Place(here_name, _path(lists, here), lines[0]),
+            Place(other_name, _path(lists, other), lines[1]),
             numbers,
             describe_likeness(numbers),
             "" if found is None else found.text,
@@ -138,14 +180,11 @@ def _find(
         )
 
 
-def _path(lists: "Sequence[DocumentList]", document: int) -> bytes:
+def _path(lists: Sequence[DocumentList], document: int) -> bytes:
     """Return the file of a document from the top folder of its repository.
 
     In no repository, the path is as typed from the current folder.
     """
-    from lshdup.sources.document_list import find_in_lists, typed_name
-    from lshdup.workspace.gate import find_repository
-
     documents, number = find_in_lists(lists, document)
     path = documents.path(number)
     folder, name = os.path.split(path)
@@ -159,7 +198,7 @@ def _path(lists: "Sequence[DocumentList]", document: int) -> bytes:
 
 
 class Gate:
-    """What the options of a gate let through: all pairs, if none was typed.
+    """What the options of a gate let through.
 
     path : the baseline. since : of --changed-since. updates : whether the baseline is written.
 
@@ -168,44 +207,31 @@ class Gate:
     """
 
     def __init__(self, path: Path | None, since: str | None, *, updates: bool) -> None:
-        self._path, self._since, self.updates = path, since, updates
-        self._changes: Changes | None = None
+        self._path, self._updates = path, updates
+        self._since, self._changes = since, Changes(since) if since is not None else None
         self._known: Baseline | None = None
-        if path is None:
-            return
-        from lshdup.base.atomic import check_writable
-        from lshdup.workspace.gate import load_baseline
-
-        if updates:
+        if path is not None and updates:
             check_writable(path)
-        if path.exists() or not updates:
+        if path is not None and (path.exists() or not updates):
             self._known = load_baseline(path, repair=updates)
 
-    def accept(self, documents: "DocumentList", _read: bool) -> tuple[()]:
+    def accept(self, documents: DocumentList, _read: bool) -> tuple[()]:
         """Raise before the work if git cannot answer."""
-        if self._since is not None and len(documents):
-            from lshdup.workspace.gate import Changes
-
-            self._changes = self._changes or Changes(self._since)
+        if self._changes is not None and len(documents):
             folder = os.path.dirname(os.path.realpath(documents.path(0)))  # noqa: PTH120 (bytes path)
             self._changes.in_repository(folder)
         return ()
 
-    def select(self, session: "Session", listing: Listing) -> Listing:
+    def select(self, session: Session, listing: Listing) -> Listing:
         """Return the pairs that are let through, and say how many there are.
 
         With --update-baseline, the baseline is written.
         """
-        import numpy as np
-
         tests: list[Callable[[Any, Any], Any]] = []
-        n, about, after = len(listing.prints.text_prints), "", ""
-        changed, is_unknown = np.zeros(n, bool), np.zeros(n, bool)
-        if self._since is not None:
-            from lshdup.workspace.gate import Changes
-
-            here = listing.lists[0]
-            changed[: len(here)] = (self._changes or Changes(self._since)).find(here)
+        lists, n, about, after = listing.opened.lists, len(listing.opened.sides.sizes), "", ""
+        changed, is_unknown, named = np.zeros((3, n), bool)
+        if self._changes is not None:
+            changed[: len(lists[0])] = self._changes.find(lists[0])
             tests.append(lambda left, right: changed[left] | changed[right])
             count = count_of(int(changed.sum()), "document")
             about = f"; {count} changed since {self._since}"
@@ -213,25 +239,21 @@ class Gate:
             review, after = self._hold_against(session, self._path, listing)
             tests.append(review.is_new)
             is_unknown = ~review.is_known
-        if not tests:
-            return listing
 
-        def pieces() -> "Iterator[tuple[Any, ...]]":
+        def pieces() -> Iterator[tuple[Any, ...]]:
             for piece in listing.pieces():
                 keep = np.logical_and.reduce([test(*piece[:2]) for test in tests])
                 if keep.any():
                     yield tuple(column[keep] for column in piece)
 
         def find_times() -> Any:
-            if self._since is not None:
+            if self._changes is not None:
                 return 2 * changed + is_unknown
-            from lshdup.workspace.gate import find_change_times
-
-            ends = np.cumsum([0, *map(len, listing.lists)])
-            parts = zip(listing.lists, np.split(is_unknown & named, ends[1:-1]), strict=True)
+            ends = np.cumsum([0, *map(len, lists)])
+            parts = zip(lists, np.split(is_unknown & named, ends[1:-1]), strict=True)
             return np.concatenate([find_change_times(*part) for part in parts])
 
-        total, named = 0, np.zeros(n, bool)
+        total = 0
         for left, right, *_ in pieces():
             total += len(left)
             named[left] = named[right] = True
@@ -242,25 +264,22 @@ class Gate:
             listing, total=total, documents=np.flatnonzero(named), pieces=pieces, times=find_times
         )
 
-    def _hold_against(
-        self, session: "Session", path: Path, listing: Listing
-    ) -> "tuple[Review, str]":
+    def _hold_against(self, session: Session, path: Path, listing: Listing) -> tuple[Review, str]:
         """Hold the pairs against the baseline, and write it if that was requested.
 
         Returns also what is to be said about it.
         """
-        from lshdup.workspace.gate import Baseline, Review, names_from
-
-        known = self._known
-        if known is None or (self.updates and known.shingle != listing.shingle):
-            known = Baseline(listing.shingle)
-        known.check(path, listing.shingle)
-        names = names_from(path.parent, listing.names(listing.documents))
-        review = Review(known, listing.prints.text_prints, listing.documents, names)
+        known, shingle = self._known, listing.opened.here.shingle
+        if known is None or (self._updates and known.shingle != shingle):
+            known = Baseline(shingle)
+        known.check(path, shingle)
+        names = names_from(path.parent, listing.opened.names(listing.documents))
+        texts = listing.opened.sides.prints.text_prints
+        review = Review(known, texts, listing.documents, names)
         now = review.summarize(listing.pieces())
         gone = known.count_gone(now)
         lines = count_of(gone, "line")
-        if not self.updates:
+        if not self._updates:
             drop = f"; {lines} of {path} for pairs that are gone: --update-baseline drops them"
             return review, drop if gone else ""
         if session.console.exit_code():
@@ -272,3 +291,63 @@ class Gate:
             message = f"{path} cannot be written: {error.strerror}"
             raise InputError(message, "make room, or name another file") from None
         return review, f"; {path} has all of them now{f', {lines} dropped' if gone else ''}"
+
+
+# --- other listings of the same comparison ---
+
+
+def list_unmatched(session: Session, options: FindOptions, target: Target) -> int:
+    """Print the documents of DOCS that are near no document of OTHER, and return their number."""
+    opened = open_comparison(session, options)
+    console, here = session.console, opened.here
+    matches = find_matches(session, opened)
+    alone = np.flatnonzero(matches.right < 0)
+    if matches.by_estimate:
+        matched = f"{count_of(int(matches.estimated.sum()), 'document')} of DOCS near OTHER"
+        say_estimates(session, opened, matched, matches.by_estimate)
+    likeness = describe_likeness(opened.params.threshold, options.same, options.measure)
+    bare = int((here.sizes[alone] == 0).sum())
+    duration = console.duration_of("candidates") if console.is_verbose else ""
+    console.summarize(
+        f"{len(alone):,} of {count_of(len(here.documents), 'document')} of DOCS with no document "
+        f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
+        f"{', none missed' if matches.is_exact and not console.compared_nothing else ''}"
+        f"{duration}; {console.seconds:.2f} s in all"
+    )
+    there = distinct(matches.right[matches.right >= 0])[0] + len(here.documents)
+    warn_of_changed(session, opened, np.concatenate([alone, there]))
+    names = ([part] for part in name_documents(here.documents, alone))
+    print_pieces(console, target, column_names("pairs-unmatched"), names, len(alone))
+    return len(alone)
+
+
+def list_histogram(
+    session: Session, options: FindOptions, target: Target, plot: Path | None
+) -> int:
+    """Print the histogram, and draw it with --plot. Return the number of pairs."""
+    opened, distinct_pairs, pairs = find_pairs(session, options)
+    documents, sizes = opened.here.documents, opened.here.sizes
+    try:
+        order = preference(session.run, documents, sizes, ClusterParams()).order
+    except ParameterError:  # The store has not kept the order of many DOCS.
+        order = np.arange(len(documents))
+    levels, duplicate_of = list_thresholds(opened.params.threshold), opened.sides.duplicate_of
+    steps = make_histogram(opened.run, sizes, order, distinct_pairs, duplicate_of, pairs, levels)
+    named = [each for step in steps if step.example is not None for each in step.example[:2]]
+    warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))
+    rows = _steps(steps, documents)
+    print_rows(session.console, target, column_names("pairs-histogram"), rows)
+    if plot is not None:
+        from lshdup.evaluation.plots import draw_histogram
+
+        draw_histogram(plot, steps)
+    return len(pairs)
+
+
+def _steps(steps: Sequence[Step], documents: DocumentList) -> Iterator[tuple[Cell, ...]]:
+    for step in steps:
+        example: tuple[Cell, ...] = (None, None, None)
+        if step.example is not None:
+            a, b, similarity = step.example
+            example = (similarity, *documents.typed_names(np.array([a, b])))
+        yield (step.threshold, step.pairs, step.documents, step.groups, *example)

@@ -18,7 +18,7 @@ from lshdup.base.skipped import Skipped
 from lshdup.base.wording import count_of, printable, quote_command
 from lshdup.cli.commands.clusters import command as clusters_command
 from lshdup.cli.commands.passages_listing import PassageListing
-from lshdup.cli.find_pairs import PairsListed, find_pairs
+from lshdup.cli.find_pairs import find_pairs
 from lshdup.cli.help import Option, is_set, is_typed
 from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes
 from lshdup.cli.options import ReportOptions
@@ -44,6 +44,7 @@ from lshdup.version import __version__
 from lshdup.views import html
 from lshdup.views.pair_view import Differences, escape, find_differences, shorten
 from lshdup.views.selection import Selection, select
+from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.folders import describe_folders
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.passages import load_or_find_passages
@@ -69,10 +70,10 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     run: Run = session.workspace
     skipped: list[Skipped] = []
     console.on_skipped = skipped.append
-    answer = find_pairs(session, options)
-    collection, duplicate_of, plan = answer.collection, answer.duplicate_of, answer.plan
+    opened, distinct_pairs, pairs = find_pairs(session, options)
+    collection, duplicate_of, plan = opened.here, opened.sides.duplicate_of, opened.plan
     documents = collection.documents
-    changed = warn_of_changes(session, documents, answer.pairs.documents())
+    changed = warn_of_changes(session, documents, pairs.documents())
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     preferred = preference(run, documents, collection.sizes, rule, session.request.documents)
     order = preferred.order
@@ -80,12 +81,12 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
         console.warn(line)
     selection = select(
         run,
-        answer.distinct_pairs,
-        answer.pairs,
+        distinct_pairs,
+        pairs,
         duplicate_of,
         order,
         documents.names.sizes,
-        list_thresholds(answer.threshold, _STEP),
+        list_thresholds(opened.params.threshold, _STEP),
         options.most or 0,
         changed,
     )
@@ -100,7 +101,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
         newest=_newest_day(collection),
         changed=len(changed),
         skipped=console.skipped_counts | {why: len(of) for why, of in uncompared.items()},
-        parameters=[(name, printable(value)) for name, value in _parameters(answer)],
+        parameters=[(name, printable(value)) for name, value in _parameters(opened)],
     )
     data = html.collect_data(
         run,
@@ -115,13 +116,13 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     source = set_source(session.workspace, collection)
     members = documents_to_compare(run, duplicate_of, collection.sizes)
     ranked = rank_documents(run, members, duplicate_of, order)
-    groups = cluster_pairs(run, answer.distinct_pairs, ranked, len(documents), answer.threshold)
+    groups = cluster_pairs(run, distinct_pairs, ranked, len(documents), opened.params.threshold)
     clusters = expand_clusters(groups, duplicate_of, order)
     data["folders"] = describe_folders(run, collection, clusters, source)
     if options.passages_of_corpus:
         data["recurring"] = _find_recurring(run, session)
     room = _PAGE_BYTES - len(html.render_page(data))
-    found = _find_differences(run, answer, selection, order, options.differences, room)
+    found = _find_differences(run, opened, selection, order, options.differences, room)
     html.add_differences(data, found, selection, duplicate_of)
     every = np.arange(len(documents))
     names = list(chain.from_iterable(names_to_keep(collection, every[:0])))
@@ -158,11 +159,10 @@ def _list_uncompared(
 
 def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
-    request, store = session.request, session.workspace.store
+    request = session.request
     # What is said of the documents has been said.
     quiet = Run(session.run.arrays, run.jobs, run.progress)
-    folder = store.folder if store is not None else None
-    alone = Workspace(quiet, folder, request.given.get("secret", b""))
+    alone = Workspace(quiet, session.workspace.store)
     params = PassageParams()
     found = load_or_find_passages(alone, request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
@@ -202,11 +202,11 @@ def _newest_day(collection: Collection) -> str:
     return datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y")
 
 
-def _parameters(answer: PairsListed) -> Iterator[tuple[str, str]]:
+def _parameters(opened: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the parameters of the run, for later readers of the page."""
-    collection, plan = answer.collection, answer.plan
+    collection, plan = opened.here, opened.plan
     shingle, sketch = collection.shingle, collection.sketch
-    yield "threshold", f"{answer.threshold:g}"
+    yield "threshold", f"{opened.params.threshold:g}"
     yield "shingles", f"{shingle.k} {shingle.tokens}"
     for name, is_on in (
         ("--bag", shingle.bag),
@@ -265,7 +265,7 @@ def _clusters_command(ctx: click.Context, plan: BandPlan | None) -> str:
 
 def _find_differences(
     run: Run,
-    answer: PairsListed,
+    opened: Comparison,
     selection: Selection,
     order: NDArray[np.int64],
     most: int | None,
@@ -277,7 +277,7 @@ def _find_differences(
     most : pairs that are compared; None: some, as far as there is room.
     room : bytes of the page that are left.
     """
-    collection, shingle = answer.collection, answer.collection.shingle
+    collection, shingle = opened.here, opened.here.shingle
     if shingle.tokens == "ids":
         return Differences(without={None: "ids are no text"})
 
@@ -290,7 +290,7 @@ def _find_differences(
             return "a document cannot be read any more"
         return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)
 
-    best = choose_representatives(run, answer.duplicate_of, order).tolist()
+    best = choose_representatives(run, opened.sides.duplicate_of, order).tolist()
     number, room = (_PASSAGES, room) if most is None else (most, 1 << 62)
     pairs = selection.pairs
     rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)

@@ -44,7 +44,7 @@ from lshdup.views.terminal import (
     render,
     summarize,
 )
-from lshdup.workspace.clustering import load_or_find_clusters
+from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import load_or_build_filter
 from lshdup.workspace.lookup import (

@@ -127,12 +127,12 @@ def signatures(ctx: click.Context, /, **_: object) -> int:
     Without DOCS, the sets of the last run are used; unless it kept them, its documents are read.
     """
     with open_session(ctx) as session:
-        from lshdup.workspace.loading import load_signatures
+        from lshdup.workspace.loading import signing
 
         run = session.workspace
         run.require_store()
-        collection = load_signatures(run, session.request, save=True, again=True)
-        say_collection(session, collection, 1, whole=True)
+        with signing(run, session.request, save=True, again=True) as collection:
+            say_collection(session, collection, 1, whole=True)
         return session.console.exit_code()
 
 
@@ -155,8 +155,7 @@ def index(ctx: click.Context, /, **_: object) -> int:
     and above it. Without DOCS, the table is made from signatures.npz.
     """
     with open_session(ctx) as session:
-        from lshdup.lsh.candidates import SharedBuckets
-        from lshdup.pipeline import say_large_bucket
+        from lshdup.lsh.candidates import SharedBuckets, say_large_bucket
         from lshdup.workspace.index import load_or_build_index
 
         indexed = load_or_build_index(session.workspace, session.request, save=True)
@@ -164,7 +163,7 @@ def index(ctx: click.Context, /, **_: object) -> int:
         say_collection(session, indexed.collection, 1, whole=True)
         say_contract(session.console, indexed.plan, indexed.params, whole=True)
         buckets = SharedBuckets.of(session.workspace, indexed.index.table).counts
-        say_large_bucket(session.workspace, documents, buckets)
+        say_large_bucket(session.workspace, buckets, documents.names)
         say_largest(session.console, buckets, documents.names.strings_at)
         return session.console.exit_code()
 
