@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from lshdup.base.atomic import Folder
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
-from lshdup.base.scratch import CHUNK
 from lshdup.base.system import release
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.version import __version__
@@ -37,6 +36,9 @@ Array = NDArray[Any]
 _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
 _ALWAYS_VERIFIED = 4 << 20
+
+#: Bytes that are written at a time.
+_CHUNK = 64 << 20
 
 #: An artifact has few members. Thousands in the same bytes would take hours to verify.
 _MOST_MEMBERS = 64
@@ -124,8 +126,8 @@ def write(
                     member, np.lib.format.header_data_from_array_1_0(array)
                 )
                 flat = array.reshape(-1).view(np.uint8).data
-                for start in range(0, len(flat), CHUNK):
-                    member.write(flat[start : start + CHUNK])
+                for start in range(0, len(flat), _CHUNK):
+                    member.write(flat[start : start + _CHUNK])
 
 
 def load(

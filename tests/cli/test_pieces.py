@@ -16,7 +16,7 @@ SIZES = {
     "collection.batches.BYTES_AT_ONCE": 4096,
     "collection.filtering._PIECE": 4,
     "collection.name_lists._PIECE": 4,
-    "collection.collect.SETS_AT_ONCE": 4,
+    "collection.collect._AT_ONCE": 4,
     "collection.set_source._BYTES_AT_ONCE": 4096,
     "cli.output.PIECE_ROWS": 4,
     "cli.output._MOST_NAMES": 3,
@@ -52,7 +52,8 @@ SIZES = {
     "base.memory._SMALL": 64,
     "base.memory._UNCOUNTED": 16,
     "base.compression.CHUNK": 64,
-    "base.scratch.CHUNK": 256,
+    "base.memory._PART_BYTES": 256,
+    "store.npz._CHUNK": 256,
     "compare.verification._ESTIMATED_AT_ONCE": 2,
     "workspace.gate._GATHERED": 2,
 }  # fmt: skip
