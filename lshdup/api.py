@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral, Real
-from typing import Any, Self, TypedDict, Unpack, get_type_hints
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from lshdup.compare.comparing import find_neighbours
 from lshdup.compare.keep_rules import preference
 from lshdup.compare.sides import Sides
 from lshdup.compare.verification import containment, jaccard
-from lshdup.errors import InputError, LshdupError, ParameterError
+from lshdup.errors import InputError, ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import LSH as LSH
 from lshdup.lsh.candidates import candidates_of, documents_to_compare, row_of
@@ -107,8 +106,8 @@ class MinHash:
     def __init__(
         self, documents: Documents, num_permutations: int = 128, **options: Unpack[Options]
     ) -> None:
-        with in_keywords():
-            run, params = _run_of(options), params_of(num_permutations, options)
+        with _in_keywords():
+            run, params = _run_of(options), _params_of(num_permutations, options)
             self._hold(run, _collect(run, documents, params, options))
 
     @classmethod
@@ -230,14 +229,10 @@ class NearDuplicates:
         measure: str = PairParams().measure,
         **options: Unpack[Options],
     ) -> None:
-        with in_keywords():
-            own = {
-                "num_bands": (int | None, num_bands),
-                "threshold": (float, threshold),
-                "recall": (float, recall),
-                "measure": (str, measure),
-            }
-            params = params_of(num_permutations, options, own)
+        with _in_keywords():
+            params = _params_of(
+                num_permutations, options, "num_bands", "threshold", "recall", "measure"
+            )
             pairs = PairParams(measure=measure)
             bands = BandParams(threshold, recall, bands=num_bands or 0)
             is_banded = measure == "jaccard"
@@ -247,7 +242,7 @@ class NearDuplicates:
     def _find(self, documents: Documents, params: Params, options: Options) -> None:
         self.threshold, self._run = params.bands.threshold, _run_of(options)
         self._named = [os.fsencode(documents)] if isinstance(documents, str | os.PathLike) else []
-        in_one_pass = not is_filtered(options) and params.sketch.scheme != "linear"
+        in_one_pass = not _is_filtered(options) and params.sketch.scheme != "linear"
         run = self._run
         source = (in_one_pass and self._named) or _collect(run, documents, params, options)
         self._answer = pipeline.find_near_duplicates(self._run, source, params)
@@ -353,7 +348,7 @@ def _run_of(options: Options) -> Run:
 def _collect(run: Run, documents: Documents, params: Params, options: Options) -> Collection:
     """Return a collection with its sets and signatures, filtered."""
     collection = _collect_sets(run, documents, params)
-    if not is_filtered(options):
+    if not _is_filtered(options):
         return sketch_collection(run, collection, params.sketch)
     texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
@@ -396,44 +391,28 @@ def _refuse_nothing(run: Run, documents: Documents, collection: Collection, para
 
 # --- keywords -> parameters -----------------------------------------------------------------------
 
-#: What values of a type are called, and the classes of values that it takes.
-_KINDS: dict[Any, tuple[str, tuple[type, ...]]] = {
-    str: ("a str", (str,)),
-    bool: ("True or False", (bool,)),
-    int: ("a whole number", (Integral,)),
-    int | None: ("a whole number, or None", (Integral, type(None))),
-    float: ("a number", (Real,)),
-    Iterable[str]: ("a list of str", (Iterable,)),
-}
-
 #: Options of the command line whose keywords have other names.
-_KEYWORDS = {"-k": "k", "--perms": "num_permutations", "--bands": "num_bands"}
+_KEYWORDS = {"perms": "num_permutations", "bands": "num_bands"}
 
 
-def params_of(
-    perms: int, options: Options, others: Mapping[str, tuple[Any, Any]] | None = None
-) -> Params:
-    """Return the parameters that keywords say.
+def _params_of(perms: int, options: Options, *others: str) -> Params:
+    """Return the parameters that keywords say. others : keywords that are none of `Options`.
 
-    others : keywords of `NearDuplicates` that are none of `MinHash`, with their type and value.
-
-    Raise ParameterError for an unknown keyword, or a value of another type.
+    Raise ParameterError for an unknown keyword, or a value outside its domain.
     """
-    kinds = {"num_permutations": int, **get_type_hints(Options)}
-    values: dict[str, Any] = {"num_permutations": perms, **options}
-    for name, (kind, value) in (others or {}).items():
-        kinds[name], values[name] = kind, value
-    for name, value in values.items():
-        if name not in kinds:
+    known = ("num_permutations", *Options.__annotations__, *others)
+    for name in options:
+        if name not in known:
             message = f"{name!r} is no keyword here"
-            names = f"there are {', '.join(kinds)}"
-            raise ParameterError(message, " ".join((did_you_mean(name, kinds), names)).strip())
-        _check_kind(name, value, kinds[name])
-    for name in ("k", "jobs"):
-        value = values.get(name)
+            names = f"there are {', '.join(known)}"
+            raise ParameterError(message, " ".join((did_you_mean(name, known), names)).strip())
+    for name, value in (("k", options.get("k")), ("jobs", options.get("jobs"))):
         if value is not None and value < 1:
             message = f"{name} is {value}; it must be at least 1"
             raise ParameterError(message, "or None, for the default")
+    if isinstance(options.get("templates"), str):
+        message = f"templates is {options['templates']!r}; it must be a list of str"
+        raise ParameterError(message)
     shingle = ShingleParams(
         options.get("tokens", "word"),
         options.get("k") or 0,
@@ -452,33 +431,23 @@ def params_of(
     return Params(documents=fields, shingle=shingle, sketch=sketch)
 
 
-def _check_kind(name: str, value: object, kind: Any) -> None:
-    """Raise ParameterError if the value of a keyword has another type."""
-    what, classes = _KINDS[kind]
-    is_one = isinstance(value, classes) and (bool in classes or not isinstance(value, bool))
-    if not is_one or (kind == Iterable[str] and isinstance(value, str)):
-        message = f"{name} is {value!r}; it must be {what}"
-        raise ParameterError(message)
-
-
 @contextmanager
-def in_keywords() -> Iterator[None]:
+def _in_keywords() -> Iterator[None]:
     """Name keywords instead of options of the command line in the errors of a block."""
 
-    def keyword(option: re.Match[str]) -> str:
-        name = _KEYWORDS.get(option[0], option[0].lstrip("-").replace("-", "_"))
-        return name if name in known else option[0]
+    def name_keywords(words: str) -> str:
+        return re.sub(
+            r"(?<![\w-])--?([a-z][a-z-]*)",
+            lambda option: _KEYWORDS.get(option[1], option[1].replace("-", "_")),
+            words,
+        )
 
-    known = {*_KEYWORDS.values(), "threshold", "recall", "measure", *Options.__annotations__}
     try:
         yield
-    except LshdupError as error:
-        error.message = re.sub(r"(?<![\w-])--?[a-z][a-z-]*", keyword, error.message)
-        error.hint = re.sub(r"(?<![\w-])--?[a-z][a-z-]*", keyword, error.hint)
-        error.args = (error.message,)
-        raise
+    except ParameterError as error:
+        raise ParameterError(name_keywords(error.message), name_keywords(error.hint)) from None
 
 
-def is_filtered(options: Options) -> bool:
+def _is_filtered(options: Options) -> bool:
     """Return whether keywords say which shingles are filtered."""
     return bool(options.get("ignore_common") or options.get("templates"))

@@ -7,6 +7,7 @@ only these classes. Pure Python, no NumPy.
 import re
 from collections.abc import Collection
 from dataclasses import field, fields, replace
+from numbers import Integral, Real
 from typing import Any, Self
 
 from lshdup.base.frozen import dataclass
@@ -73,8 +74,27 @@ def check_share(ok: bool, value: float, option: str, domain: str) -> None:
     )
 
 
+#: What values of a type are called, and the class that they have.
+_KINDS: dict[type, tuple[str, type]] = {
+    str: ("a text", str),
+    bool: ("true or false", bool),
+    int: ("a whole number", Integral),
+    float: ("a number", Real),
+}
+
+
 class _Params:
-    """Conversion of parameter classes to and from the JSON header of an artifact."""
+    """A class of parameters: its types, and its conversion to and from the header of artifacts."""
+
+    def __post_init__(self) -> None:
+        """Raise ParameterError for a value of another type than the default has."""
+        for each in fields(self):  # type: ignore[arg-type]
+            value, kind = getattr(self, each.name), type(each.default)
+            what, wanted = _KINDS.get(kind, (f"a {kind.__name__}", kind))
+            _check(
+                isinstance(value, wanted) and isinstance(value, bool) == (kind is bool),
+                f"--{each.name.replace('_', '-')} is {value!r}; it must be {what}",
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters by name, without secrets."""
@@ -83,17 +103,8 @@ class _Params:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """Return the parameters that `to_json` gave. Raise ParameterError for anything else."""
-        kinds = {each.name: type(each.default) for each in fields(cls) if each.compare}  # type: ignore[arg-type]
-        _check(
-            isinstance(values, dict) and set(values) == set(kinds), "unknown or missing parameters"
-        )
-        for name, kind in kinds.items():
-            value = values[name]
-            whole = kind is float and type(value) is int and 0 <= value <= 1
-            _check(
-                type(value) is kind or whole or (kind is tuple and type(value) is list),
-                f"{name} is no {kind.__name__}",
-            )
+        names = {each.name for each in fields(cls) if each.compare}  # type: ignore[arg-type]
+        _check(isinstance(values, dict) and set(values) == names, "unknown or missing parameters")
         return cls(
             **{
                 key: tuple(value) if isinstance(value, list) else value
@@ -114,6 +125,7 @@ class FormatLimits(_Params):
     memory: int = 2 << 30
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(
             0.0 < self.seconds <= 86400.0,
             f"--format-seconds is {self.seconds:g}; it must be above 0 and at most 86400",
@@ -156,6 +168,7 @@ class DocumentParams(_Params):
     formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(
             1 <= self.max_bytes <= LONGEST,
             f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}",
@@ -200,6 +213,7 @@ class ShingleParams(_Params):
     secret: bytes = field(default=b"", repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.secret:
             object.__setattr__(self, "key", key_name(self.secret))
         _check(
@@ -280,6 +294,7 @@ class FilterParams(_Params):
     least_shingles: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         limit = float(self.ignore_common)
         object.__setattr__(self, "ignore_common", limit)  # one way to write it in headers
         _check(
@@ -303,6 +318,7 @@ class SketchParams(_Params):
     seed: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_choice("--scheme", self.scheme, SCHEMES)
         _check(
             1 <= self.perms <= MAX_PERMS,
@@ -328,6 +344,7 @@ class BandParams(_Params):
     buckets: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_share(
             0.0 < self.threshold <= 1.0, self.threshold, "--threshold", "above 0 and at most 1"
         )
@@ -351,6 +368,7 @@ class PairParams(_Params):
     measure: str = "jaccard"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_choice("--measure", self.measure, MEASURES)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
@@ -378,6 +396,7 @@ class ClusterParams(_Params):
     max_bucket: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_choice("--linkage", self.linkage, LINKAGES)
         if self.keep:
             _check_choice("--keep", self.keep, KEEP)
@@ -399,6 +418,7 @@ class PassageParams(_Params):
     gap: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(
             2 <= self.least < LONGEST,
             f"--least is {self.least}; it must be from 2 to {LONGEST - 1} tokens",

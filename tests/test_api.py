@@ -198,11 +198,11 @@ def test_matrices_without_sense_are_refused():
 @pytest.mark.parametrize(
     ("keyword", "value", "said"),
     [
-        ("k", 2.5, "a whole number, or None"), ("k", 0, "at least 1"),
-        ("k", True, "a whole number, or None"), ("threshold", 1.5, "above 0 and at most 1"),
+        ("k", 2.5, "a whole number"), ("k", 0, "at least 1"),
+        ("k", True, "a whole number"), ("threshold", 1.5, "above 0 and at most 1"),
         ("threshold", "0.5", "a number"), ("num_permutations", 0, "from 1 to "),
         ("num_bands", -1, "at least 1"), ("min_tokens", -1, "from 0 to "),
-        ("ignore_common", 5.5, "a share"), ("bag", "yes", "True or False"),
+        ("ignore_common", 5.5, "a share"), ("bag", "yes", "true or false"),
         ("jobs", -1, "at least 1"), ("templates", "a b", "a list of str"), ("nonsense", 1, None),
     ],
 )  # fmt: skip

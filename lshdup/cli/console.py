@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from lshdup.base.wording import count_of, printable
+from lshdup.base.wording import printable
 from lshdup.errors import FOUND, OK, TROUBLE, LshdupError
 
 if TYPE_CHECKING:
@@ -60,14 +60,11 @@ class Console:
         self._stage_seconds: dict[str, float] = {}
         self._errors = 0
         self._errors_named = 0
-        # Skipped records that are not printed yet, by file and cause: the first, and how many more.
-        self._records: dict[tuple[bytes, Reason, str], list[Any]] = {}
+        # Files and causes of skipped records of which one is named.
+        self._causes_named: set[tuple[bytes, Reason, str]] = set()
         self._summary: list[str] = []
-        self._printed_causes: set[tuple[bytes, Reason, str]] = set()
         #: Whether a command found that nothing can be compared.
         self.compared_nothing = False
-        #: The first input that could not be used, as an example.
-        self.first_error: Skipped | None = None
         self.skipped_counts: Counter[str] = Counter()
         self.other_skipped_counts: Counter[str] = Counter()
         #: notified of each skipped input
@@ -89,7 +86,6 @@ class Console:
         trace: TracebackType | None,
     ) -> None:
         self._close_bar()
-        self._print_records()
         for text in self._summary:
             self.say(text)
 
@@ -134,8 +130,8 @@ class Console:
     def report_skipped(self, what: "Skipped") -> None:
         """Count a skipped input; name it with -v, or if it is one of the first errors.
 
-        Of the records of a file that are skipped for one cause, the first is named with the number
-        of the others.
+        Of the records of a file that are skipped for one cause, the first is named: the summary
+        says how many they are.
         """
         self._count_skipped(what, self.skipped_counts)
 
@@ -148,28 +144,21 @@ class Console:
         self.on_skipped(what)
         if what.is_error:
             self._errors += 1
-            self.first_error = self.first_error or what
         if self._verbose > what.reason.is_of_pattern:
             self._print(_describe_skipped(what))
         if self._verbose or not what.is_error:
             return
-        cause = what.name.rpartition(b":")[0], what.reason, what.detail
-        if what.reason.is_of_row and cause in self._records:
-            self._records[cause][1] += 1
-            return
-        if what.reason.is_of_row and cause in self._printed_causes:
-            return
+        if what.reason.is_of_row:
+            cause = what.name.rpartition(b":")[0], what.reason, what.detail
+            if cause in self._causes_named:
+                return
+            self._causes_named.add(cause)
         self._errors_named += 1
-        if self._errors_named > _ERRORS_NAMED:
-            if self._errors_named == _ERRORS_NAMED + 1:
-                self._print(
-                    f"lshdup: … more {'rows' if what.reason.is_of_row else 'files'} could not be "
-                    "used; -v names them all"
-                )
-        elif what.reason.is_of_row:
-            self._records[cause] = [what, 0]
-        else:
+        if self._errors_named <= _ERRORS_NAMED:
             self._print(_describe_skipped(what))
+        elif self._errors_named == _ERRORS_NAMED + 1:
+            noun = "rows" if what.reason.is_of_row else "files"
+            self._print(f"lshdup: … more {noun} could not be used; -v names them all")
 
     def name_skipped(self, what: "Skipped") -> None:
         """Name with -v an input that an earlier run skipped, which is no error of this one."""
@@ -232,19 +221,6 @@ class Console:
             self._bar.close()
             self._bar = None
 
-    def _print_records(self) -> None:
-        records, self._records = self._records, {}
-        self._printed_causes |= set(records)
-        for what, more in records.values():
-            self._print(
-                _describe_skipped(what)
-                + (
-                    f"; {count_of(more, 'more row', 'more rows')} of this file likewise"
-                    if more
-                    else ""
-                )
-            )
-
     def _print(self, text: str, painted: str = "", color: str = "") -> None:
         """Print a line, folded on a terminal that is narrower.
 
@@ -253,8 +229,6 @@ class Console:
         """
         if sys.stderr is None:
             return
-        if self._records:
-            self._print_records()
         if _on_terminal():
             text = "\n".join(fold(text, _columns()))
         if color and self._color:

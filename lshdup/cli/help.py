@@ -221,7 +221,7 @@ def amend(*names: str, **changes: Any) -> Callable[[F], F]:
 
 
 class Command(click.Command):
-    """A command with Click's help in groups, which knows words of other programs.
+    """A command with Click's help in groups, and options that know what they exclude.
 
     takes : frozen dataclass of which the function gets an instance, made of the parameters; None
         for a function that takes each parameter by its name.
@@ -254,15 +254,8 @@ class Command(click.Command):
         return [each for each in every if each.variable]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        while True:
-            try:
-                with _name_variables(ctx, self.params):
-                    return super().parse_args(ctx, list(args))
-            except click.NoSuchOption as error:
-                from lshdup.cli.suggestions import translate_option
-
-                if not translate_option(self, args, error):
-                    raise
+        with _name_variables(ctx, self.params):
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. A hint that says to run it with DOCS gets the command that was typed."""

@@ -26,60 +26,57 @@ _OTHER_COMMANDS = {
     "similar": "query",
 }
 
-_ALWAYS = ""  # what lshdup always does
 _DELETE = "lshdup deletes and moves nothing; `lshdup clusters --emit drop` lists what can go"
 _MOST = "`| head -n N` cuts a listing"
 _SIZES = "--max-bytes N leaves out larger files, --min-tokens N texts of fewer words"
+_ALWAYS = "leave it out: folders are read to any depth"
 
-#: Options of other programs: the option of the same meaning, which takes their place where the
-#: command has it, or None; and what does their work where it has not.
-_OTHER_OPTIONS: dict[str, tuple[str | None, str]] = {
-    "--num-perm": ("--perms", ""),
-    "--num-hashes": ("--perms", ""),
-    "--ngram": ("--shingle-size", ""),
-    "--ngram-size": ("--shingle-size", ""),
-    "--num-bands": ("--bands", ""),
-    "--rows-per-band": ("--rows", ""),
-    "--threads": ("--jobs", ""),
-    "--num-proc": ("--jobs", ""),
-    "--workers": ("--jobs", ""),
-    "--json": ("--format=json", ""),
-    "--csv": ("--format=csv", ""),
-    "--print0": ("--null", ""),
-    "--column": ("--text-field", ""),
-    "--field": ("--text-field", ""),
-    "--text-key": ("--text-field", ""),
-    "--similarity": ("--threshold", ""),
-    "--similarity-threshold": ("--threshold", ""),
-    "--min-similarity": ("--threshold", ""),
-    "--reference": ("--against", "`lshdup pairs DOCS --against OTHER` compares with other texts"),
-    "--no-cache": ("--no-store", ""),
-    "--files0-from": ("--files-from", ""),
-    "--ignore": ("--exclude", ""),
-    "--glob": (None, "--include PATTERN takes only such files, --exclude PATTERN all others"),
-    "--ext": (None, "--include '*.txt' takes the files with one ending"),
-    "--min-size": (None, _SIZES),
-    "--max-size": (None, _SIZES),
-    "--min-length": ("--least", "--min-tokens N leaves out documents of fewer than N tokens"),
-    "--keep-newest": ("--keep=newest", "`lshdup clusters DOCS --keep newest` says what to keep"),
-    "--top": (None, _MOST),
-    "--limit": (None, _MOST),
-    "-n": (None, _MOST),
-    "--html": (None, "`lshdup report DOCS -o report.html` makes a page"),
-    "--passages": (None, "`lshdup report --differences N` shows where N pairs differ"),
-    "--measure": (
-        None,
-        "it is of pairs, query and show: groups by containment would chain all pages that hold one "
-        "template",
-    ),
-    "--delete": (None, _DELETE),
-    "--move": (None, _DELETE),
-    "--dry-run": (None, "leave it out: lshdup never changes or deletes a document"),
-    "--max-depth": (None, "--exclude 'DOCS/*/' takes only files directly in DOCS"),
-    "--check-files": (None, "name DOCS: what is deleted is left out, only what changed is read"),
-    "--replace-store": (None, "leave it out: a store keeps what other runs have made"),
-    "-r": (_ALWAYS, "leave it out: folders are read to any depth"),
-    "--recursive": (_ALWAYS, "leave it out: folders are read to any depth"),
+#: Options of other programs: the option of the same meaning, or what does their work.
+_OTHER_OPTIONS = {
+    "--num-perm": "--perms",
+    "--num-hashes": "--perms",
+    "--ngram": "--shingle-size",
+    "--ngram-size": "--shingle-size",
+    "--num-bands": "--bands",
+    "--rows-per-band": "--rows",
+    "--threads": "--jobs",
+    "--num-proc": "--jobs",
+    "--workers": "--jobs",
+    "--json": "--format json",
+    "--csv": "--format csv",
+    "--print0": "--null",
+    "--column": "--text-field",
+    "--field": "--text-field",
+    "--text-key": "--text-field",
+    "--similarity": "--threshold",
+    "--similarity-threshold": "--threshold",
+    "--min-similarity": "--threshold",
+    "--no-cache": "--no-store",
+    "--files0-from": "--files-from",
+    "--ignore": "--exclude",
+    "--reference": "`lshdup pairs DOCS --against OTHER` compares with other texts",
+    "--glob": "--include PATTERN takes only such files, --exclude PATTERN all others",
+    "--ext": "--include '*.txt' takes the files with one ending",
+    "--min-size": _SIZES,
+    "--max-size": _SIZES,
+    "--min-length": "--min-tokens N leaves out documents of fewer than N tokens, `lshdup passages "
+    "--least N` passages",
+    "--keep-newest": "`lshdup clusters DOCS --keep newest` says what to keep",
+    "--top": _MOST,
+    "--limit": _MOST,
+    "-n": _MOST,
+    "--html": "`lshdup report DOCS -o report.html` makes a page",
+    "--passages": "`lshdup report --differences N` shows where N pairs differ",
+    "--measure": "it is of pairs, query and show: groups by containment would chain all pages that "
+    "hold one template",
+    "--delete": _DELETE,
+    "--move": _DELETE,
+    "--dry-run": "leave it out: lshdup never changes or deletes a document",
+    "--max-depth": "--exclude 'DOCS/*/' takes only files directly in DOCS",
+    "--check-files": "name DOCS: what is deleted is left out, only what changed is read",
+    "--replace-store": "leave it out: a store keeps what other runs have made",
+    "-r": _ALWAYS,
+    "--recursive": _ALWAYS,
 }
 
 #: How like an option or a command a word must be that is taken for a slip of the keyboard: of less
@@ -127,58 +124,32 @@ def translate_error(error: click.ClickException) -> ParameterError:
         hint = f"run `{path} --help`"
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
-        hint = (
-            _variable_instead(error)
-            or _OTHER_OPTIONS.get(error.option_name, (None, ""))[1]
-            or did_you_mean(
-                error.option_name.lstrip("-"),
-                (each.lstrip("-") for each in error.possibilities or ()),
-                "--{}".format,
-                _ALIKE,
-            )
-            or hint
-        )
+        hint = _option_instead(error) or hint
     message = re.sub(r"\s+", " ", message).removesuffix(".")
     message = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\x\1", message)  # A byte, as `printable` has it.
     return ParameterError(message[:1].lower() + message[1:], hint)
 
 
-def _variable_instead(error: click.NoSuchOption) -> str:
-    """Return what to type instead of an option that is a setting of a variable."""
-    option = error.option_name
-    for each in error.ctx.command.params if error.ctx is not None else ():
+def _option_instead(error: click.NoSuchOption) -> str:
+    """Return what to type instead of an option that the command does not have; "" if unknown."""
+    other = _OTHER_OPTIONS.get(error.option_name, "")
+    if " " in other.removeprefix("--format "):
+        return other
+    option = (other or error.option_name).partition(" ")[0]
+    parameters = error.ctx.command.params if error.ctx is not None else ()
+    for each in parameters:
+        if option not in (*each.opts, *each.secondary_opts):
+            continue
         variable = getattr(each, "variable", "")
-        if variable and option in (*each.opts, *each.secondary_opts):
-            is_flag = getattr(each, "is_flag", False)
-            hint = f"{each.envvar}={int(option in each.opts) if is_flag else '…'} sets it"
-            if variable == "index":
-                hint += f", or `lshdup index DOCS {option}{'' if is_flag else ' …'}` before"
-            return hint
-    return ""
-
-
-def translate_option(command: click.Command, words: list[str], error: click.NoSuchOption) -> bool:
-    """Replace an option that does not exist by the one of the same meaning, in place.
-
-    Return whether there is one.
-
-    words : the options and arguments of the command.
-    """
-    name, _ = _OTHER_OPTIONS.get(error.option_name, (None, ""))
-    known = {
-        option
-        for parameter in command.params
-        if not getattr(parameter, "variable", "")
-        for option in parameter.opts
-    }
-    if name is None or (name and name.partition("=")[0] not in known):
-        return False
-    for at, word in enumerate(words):
-        option, equals, value = word.partition("=")
-        if option == error.option_name and not (equals and (not name or "=" in name)):
-            words[at : at + 1] = [name + equals + value] if name else []
-            return True
-    return False
+        if not variable:
+            return f"here it is {other}"
+        is_flag = getattr(each, "is_flag", False)
+        hint = f"{each.envvar}={int(option in each.opts) if is_flag else '…'} sets it"
+        if variable == "index":
+            hint += f", or `lshdup index DOCS {option}{'' if is_flag else ' …'}` before"
+        return hint
+    known = (each.lstrip("-") for each in error.possibilities or ())
+    return did_you_mean(error.option_name.lstrip("-"), known, "--{}".format, _ALIKE)
 
 
 def misplaced_option(words: list[str]) -> ParameterError:

@@ -114,7 +114,7 @@ def write(
     console, documents = session.console, sides[0]
     not_compared = clusters.representative[: len(documents)] < 0
     skipped = [each.skipped for each in uncompared]
-    refuse_nothing(console, int((~not_compared).sum()), skipped)
+    refuse_nothing(int((~not_compared).sum()), skipped)
     gone = _find_gone(clusters, documents, uncompared)
     list_removed(
         console, options, REMOVED, _list_removed(clusters, sides, prints, gone), "removed row"
@@ -199,14 +199,14 @@ def _find_gone(
     return _Gone(every, rows[order], np.array(origins, np.int64)[order])
 
 
-def refuse_nothing(console: Console, compared: int, uncompared: "list[Skipped]") -> None:
+def refuse_nothing(compared: int, uncompared: "list[Skipped]") -> None:
     """Raise InputError if no document was compared: what is written would be a copy.
 
     compared : number of documents.
     uncompared : rows of DOCS that are no documents.
     """
     if not compared:
-        example = console.first_error or next(iter(uncompared), None)
+        example = min(uncompared, key=lambda each: not each.is_error, default=None)
         hint = "no row has text that can be compared"
         if example is not None:
             hint = f"{printable(example.name)}: {example.reason}"

@@ -264,7 +264,7 @@ def _write(
     console, here = session.console, found.here
     skipped = here.list_skipped_records()
     compared = int((here.sizes > 0).sum())
-    writing.refuse_nothing(console, compared, [each.skipped for each in skipped])
+    writing.refuse_nothing(compared, [each.skipped for each in skipped])
     places = listing.note_lost(listing.locate_to_cut(repeats))
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
