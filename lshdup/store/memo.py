@@ -61,7 +61,7 @@ class Memo:
         fields: RecordFields | None,
     ) -> None:
         self._run, self._store = run, store
-        header = store.describe_parameters(shingle, sketch, fields, b"", shingle_filter)
+        header = store.describe(shingle, sketch, fields, b"", shingle_filter)
         self._header = {"corpus": "", **header}
         self._written_at, self._interval = time.monotonic(), PATIENCE
         self._has_folder = self._failed = False

@@ -69,11 +69,6 @@ class Artifact:
     unverified: frozenset[str] = frozenset()
 
 
-def full_header(kind: str, header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a header with the kind, the format and the version of the program."""
-    return {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
-
-
 def save(
     path: Path,
     kind: str,
@@ -110,7 +105,8 @@ def write(
     file: IO[bytes], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
     """Write an artifact to an open file. Raises OSError as the file system does."""
-    text = json.dumps(full_header(kind, header), sort_keys=True, separators=(",", ":"))
+    header = {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"))
     members = {"header": np.frombuffer(text.encode("ascii"), np.uint8), **arrays}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         assert archive.fp is not None

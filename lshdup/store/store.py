@@ -364,9 +364,17 @@ class Store:
                     return
         self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
-        header = self.describe(collection, with_sketch=kind == "signatures")
-        header["docs"] = [os.fsdecode(name) for name in collection.documents.docs]
-        header["links"] = collection.documents.has_links
+        documents, sketch = collection.documents, collection.sketch
+        header = self.describe(
+            collection.shingle,
+            sketch if kind == "signatures" else None,
+            documents.record_fields,
+            documents.home,
+            collection.shingle_filter,
+        )
+        header["corpus"] = collection.identity
+        header["docs"] = [os.fsdecode(name) for name in documents.docs]
+        header["links"] = documents.has_links
         if collection.shingle_filter is not None:
             header["whole"] = collection.unfiltered_identity
         for name, value in (beside or {}).items():
@@ -376,16 +384,7 @@ class Store:
             before=(lambda: self._keep(kind)) if keep_old else None,
         )  # fmt: skip
 
-    def describe(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
-        """Return the header of an artifact that is made from a collection."""
-        documents = collection.documents
-        sketch = collection.sketch if with_sketch else None
-        fields, shingle_filter = documents.record_fields, collection.shingle_filter
-        return self.describe_parameters(
-            collection.shingle, sketch, fields, documents.home, shingle_filter
-        ) | {"corpus": collection.identity}
-
-    def describe_parameters(
+    def describe(
         self,
         shingle: ShingleParams,
         sketch: SketchParams | None,

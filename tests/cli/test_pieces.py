@@ -33,7 +33,6 @@ SIZES = {
     "lsh.candidates.PIECE": 8,
     "lsh.candidates._BLOCK": 4,
     "lsh.band_table._AT_ONCE": 64,
-    "lsh.signatures._PIECE": 4,
     "compare.medoids.PIECE": 4,
     "compare.clusters._PIECE": 4,
     "compare.expand_duplicates.PIECE": 4,
