@@ -22,6 +22,7 @@ from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
 from lshdup.collection.from_texts import collect_texts
+from lshdup.collection.set_source import side_of
 from lshdup.compare.clusters import list_clusters
 from lshdup.compare.comparing import find_neighbours
 from lshdup.compare.keep_rules import preference
@@ -259,7 +260,7 @@ class NearDuplicates:
         collection, sets = self.minhash.collection, self.minhash.sets
         if not len(sets[row]):
             return []
-        side = pipeline.side_of(collection, sets.take)
+        side = side_of(self._run, collection, sets)
         run, measure = self._run, "containment" if index is None else "jaccard"
         sides = Sides.of(run, side, duplicate_of=None if index is None else index.duplicate_of)
         if index is None:
@@ -304,7 +305,7 @@ class NearDuplicates:
             self._run,
             collection,
             self._answer.index,
-            pipeline.side_of(collection, self.minhash.sets.take),
+            side_of(self._run, collection, self.minhash.sets),
             self.threshold,
             params,
             order,

@@ -358,18 +358,34 @@ class BandParams(_Params):
 
 @dataclass(frozen=True)
 class PairParams(_Params):
-    """How candidate pairs are found, and by which measure they are verified.
+    """How documents are compared: how candidate pairs are found, and which of them are pairs.
 
     max_bucket : larger buckets, exact duplicates counted once, give no candidates; 0: no limit.
     measure : "jaccard", or "containment", |A ∩ B| / min(|A|, |B|), for which no bands serve.
+    exact : whether no pair may be missed; none of containment is.
+    same : "text" or "bytes", if documents must be the same instead of similar; else empty.
     """
 
     max_bucket: int = 0
     measure: str = "jaccard"
+    exact: bool = False
+    same: str = ""
+
+    @property
+    def is_join(self) -> bool:
+        """Whether sets are joined: no pair is missed, and no signature is needed."""
+        return self.exact or self.measure == "containment"
+
+    @property
+    def by_bands(self) -> bool:
+        """Whether bands find the pairs."""
+        return not self.is_join and not self.same
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_choice("--measure", self.measure, MEASURES)
+        if self.same:
+            _check_choice("--same", self.same, SAME)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
 
 

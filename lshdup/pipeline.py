@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import RaggedSets, SetSource, distinct
+from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
 from lshdup.collection.collect import EVERY_SET, collect
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import SetReader
-from lshdup.compare.comparing import Method, compare, verify
+from lshdup.collection.set_source import side_of
+from lshdup.compare.comparing import compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
-from lshdup.compare.sides import Side, Sides, expect_nothing
+from lshdup.compare.sides import Side, Sides
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
 from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_exact_duplicates
-from lshdup.params import BandParams, ClusterParams, Params
+from lshdup.params import BandParams, ClusterParams, PairParams, Params
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents
 
@@ -55,7 +55,7 @@ class DuplicatesFound:
     """The near-duplicate pairs of a collection.
 
     collection : documents, with their sets and signatures.
-    index : band table over one of all exact duplicates; None for containment.
+    index : band table over one of all exact duplicates; None if no bands found the pairs.
     found : verified pairs of the documents in the index.
     pairs : pairs of all documents, in output order.
     """
@@ -93,18 +93,17 @@ def find_near_duplicates(
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(run, source, params.documents, id_lists=id_lists)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
-    sets, threshold = collection.filtered_sets(run.arrays), params.bands.threshold
-    side = side_of(collection, sets.take, sets)
-    if params.pairs.measure == "containment":
-        sides = Sides.of(run, side)
-        found = compare(run, sides, params.bands, Method(params.pairs, exact=True))
-        pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sides.sizes)
-        return DuplicatesFound(collection, None, found, pairs)
-    index = build_index(run, collection, params.bands)
-    met = candidate_pairs(run, index.table, params.pairs.max_bucket)
-    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold)
-    pairs = expand_copies(run, found.pairs, index.duplicate_of)
+    side = side_of(run, collection, collection.filtered_sets(run.arrays))
+    index = build_index(run, collection, params.bands) if params.pairs.by_bands else None
+    duplicate_of = index.duplicate_of if index is not None else None
+    sides = Sides.of(run, side, same=params.pairs.same, duplicate_of=duplicate_of)
+    if index is not None:
+        met = candidate_pairs(run, index.table, params.pairs.max_bucket)
+        found = verify(run, met, sides, params.bands.threshold)
+    else:
+        found = compare(run, sides, params.bands, params.pairs)
+    sizes = sides.sizes if params.pairs.measure == "containment" else None
+    pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sizes)
     return DuplicatesFound(collection, index, found, pairs)
 
 
@@ -122,20 +121,6 @@ def build_index(run: Run, collection: Collection, params: BandParams) -> Index:
 
 
 # --- variations: clusters, one document against the index ----------------------------------------
-
-
-def side_of(collection: Collection, source: SetSource, sets: RaggedSets | None = None) -> Side:
-    """Return a collection as a side of a comparison.
-
-    source : as of `Side`. sets : all sets, if kernels may read them where they are.
-    """
-    expect = source.expect if isinstance(source, SetReader) else expect_nothing
-    # Texts that are filtered without a store have none.
-    prints = collection.prints if "byte_prints" in collection.columns else None
-    return Side(
-        collection.sizes, collection.fingerprints, prints, source,
-        collection.signatures, sets, expect,
-    )  # fmt: skip
 
 
 def find_clusters(
@@ -183,7 +168,7 @@ def find_clusters(
     if index is None and known is None:
         joining = run.but(progress=lambda _, done, n: run.progress("groups", done, n))
         sides = Sides.of(run, side, duplicate_of=duplicate_of)
-        known = compare(joining, sides, BandParams(threshold), Method(exact=True))
+        known = compare(joining, sides, BandParams(threshold), PairParams(exact=True))
     if known is not None:
         buckets = known.buckets
         groups = clusters.cluster_pairs(run, known.pairs, ordered, len(sizes), threshold, linkage)

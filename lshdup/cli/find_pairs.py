@@ -21,7 +21,6 @@ from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.compare.best_matches import BestMatches
-from lshdup.compare.comparing import Method
 from lshdup.compare.expand_duplicates import ExpandedPairs
 from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import Pairs
@@ -39,8 +38,7 @@ def open_comparison(
     least : of `say_collection`. clustering : of `load_comparison`.
     """
     console, workspace, request = session.console, session.workspace, session.request
-    params = PairParams(options.max_bucket or 0, options.measure)
-    method = Method(params, options.exact, options.same)
+    method = PairParams(options.max_bucket or 0, options.measure, options.exact, options.same or "")
     if not options.against:
         opened = load_comparison(workspace, request, method, clustering=clustering)
         say_collection(session, opened.here, least)
@@ -125,7 +123,7 @@ def _say_buckets(session: Session, opened: Comparison, buckets: Buckets) -> None
     """Say which buckets were skipped, if bands found the answer."""
     if opened.plan is not None:
         table = opened.indexed.index.table if opened.indexed is not None else None
-        limit = opened.method.pairs.max_bucket
+        limit = opened.method.max_bucket
         say_buckets(session.console, buckets, opened.names, limit, table)
 
 

@@ -10,6 +10,7 @@ from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.batches import Workers
 from lshdup.collection.collection import Collection
+from lshdup.compare.sides import Side, expect_nothing
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.params import LONGEST
@@ -53,6 +54,22 @@ def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSourc
         return taken if shingle_filter is None else shingle_filter.apply(taken)
 
     return take
+
+
+def side_of(
+    run: Run, collection: Collection, sets: RaggedSets | None = None, *, stage: str = ""
+) -> Side:
+    """Return a collection as a side of a comparison.
+
+    sets : all sets, filtered; None: they are taken from `set_source`. stage : as there.
+    """
+    source = set_source(run, collection, stage=stage) if sets is None else sets.take
+    # Texts that are filtered without a store have none.
+    prints = collection.prints if "byte_prints" in collection.columns else None
+    return Side(
+        collection.sizes, collection.fingerprints, prints, source, collection.signatures, sets,
+        source.expect if isinstance(source, SetReader) else expect_nothing,
+    )  # fmt: skip
 
 
 class SetReader:

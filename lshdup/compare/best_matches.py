@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run
-from lshdup.compare.comparing import Method, compare, meet
+from lshdup.compare.comparing import compare, meet
 from lshdup.compare.scored_pairs import contains, pack_pairs
 from lshdup.compare.sides import Sides
 from lshdup.compare.verification import Verifier
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.buckets import NO_BUCKETS, Buckets
 from lshdup.lsh.candidates import PairArrays, documents_to_compare
-from lshdup.params import BandParams
+from lshdup.params import BandParams, PairParams
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class BestMatches:
 
 
 def find_best_matches(
-    run: Run, sides: Sides, params: BandParams, method: Method, plan: BandPlan | None = None
+    run: Run, sides: Sides, params: BandParams, method: PairParams, plan: BandPlan | None = None
 ) -> BestMatches:
     """Find a match for each document of the left side. Parameters and errors: as of `compare`.
 
@@ -51,7 +51,7 @@ def find_best_matches(
     best = _Best(run, sides)
     best.add_same()
     duplicate_of = sides.duplicate_of
-    if method.same is not None:
+    if method.same:
         return best.finish(np.arange(len(duplicate_of)))
     if not method.by_bands:
         found = compare(run, sides, params, method)
@@ -61,7 +61,7 @@ def find_best_matches(
     assert plan is not None
     is_open = np.append(best.right < 0, np.ones(len(duplicate_of) - len(best.right), bool))
     members = documents_to_compare(run, duplicate_of, sides.sizes)
-    met = meet(run, sides, members[is_open[members]], plan, method.pairs.max_bucket)
+    met = meet(run, sides, members[is_open[members]], plan, method.max_bucket)
     verifier = Verifier(run, sides, params.threshold)
     for left, right, score in verifier.verify(best.pass_open(met.pieces)):
         best.add(left, right, score)

@@ -12,7 +12,6 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare.results import Neighbours, PairsFound, StoredPairs
@@ -32,32 +31,8 @@ from lshdup.params import BandParams, PairParams
 _I64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Method:
-    """How documents are compared.
-
-    pairs : the measure, and which buckets are skipped.
-    exact : whether no pair may be missed; none of containment is.
-    same : "text" or "bytes" instead of a similarity.
-    """
-
-    pairs: PairParams = PairParams()
-    exact: bool = False
-    same: str | None = None
-
-    @property
-    def is_join(self) -> bool:
-        """Whether sets are joined: no pair is missed, and no signature is needed."""
-        return self.exact or self.pairs.measure == "containment"
-
-    @property
-    def by_bands(self) -> bool:
-        """Whether bands find the pairs."""
-        return not self.is_join and self.same is None
-
-
 def compare(
-    run: Run, sides: Sides, params: BandParams, method: Method, plan: BandPlan | None = None
+    run: Run, sides: Sides, params: BandParams, method: PairParams, plan: BandPlan | None = None
 ) -> PairsFound:
     """Return all scored pairs of the sides at or above a threshold.
 
@@ -69,14 +44,14 @@ def compare(
 
     Errors: what the sources of sets raise.
     """
-    if method.same is not None:
+    if method.same:
         return _find_same(run, sides)
     run.progress("candidates", 0, 0)
     if method.is_join:
-        return _join(run, sides, params.threshold, method.pairs.measure)
+        return _join(run, sides, params.threshold, method.measure)
     assert plan is not None
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
-    met = meet(run, sides, members, plan, method.pairs.max_bucket)
+    met = meet(run, sides, members, plan, method.max_bucket)
     return verify(run, met, sides, params.threshold)
 
 

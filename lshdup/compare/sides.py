@@ -50,9 +50,9 @@ class Side:
     expect: Callable[[_I64], None] = expect_nothing
     find_existing: Callable[[_I64], int] = lambda _: -1
 
-    def keys(self, run: Run, same: str | None) -> NDArray[np.uint64]:
+    def keys(self, run: Run, same: str) -> NDArray[np.uint64]:
         """Return the keys of exact duplicates, of `Sides`."""
-        if same is None:
+        if not same:
             return self.fingerprints
         assert self.prints is not None
         return self.prints.keys(run, same, self.sizes)
@@ -80,12 +80,12 @@ class Sides:
         run: Run,
         left: Side,
         right: Side | None = None,
-        same: str | None = None,
+        same: str = "",
         duplicate_of: _I64 | None = None,
     ) -> "Sides":
         """Return the sides.
 
-        same : "text" or "bytes", if such documents are exact duplicates.
+        same : "text" or "bytes", if such documents are exact duplicates; else empty.
         duplicate_of : if it is known already.
         """
         each = [side for side in (left, right) if side is not None]

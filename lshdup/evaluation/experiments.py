@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.run import Run
 from lshdup.base.wording import significant
-from lshdup.compare.comparing import Method, compare
+from lshdup.compare.comparing import compare
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.compare.verification import all_pairs, jaccard
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import chances_off, estimate, make_signatures
-from lshdup.params import BandParams, SketchParams
+from lshdup.params import BandParams, PairParams, SketchParams
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Experiment:
         """
         sets = self.sets
         sides = Sides.of(self.run, Side(sets.sizes, fingerprints, None, sets.take, sets=sets))
-        return compare(self.run, sides, BandParams(threshold), Method(exact=True)).pairs
+        return compare(self.run, sides, BandParams(threshold), PairParams(exact=True)).pairs
 
     def sign(self, sets: RaggedSets, sketch: SketchParams) -> NDArray[np.uint32]:
         """Return the signatures of sets: uint32 array of shape (n_sets, K)."""

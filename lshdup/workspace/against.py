@@ -20,10 +20,9 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import count_of, quote_command
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import set_source
+from lshdup.collection.set_source import side_of
 from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.comparing import Method
 from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound
 from lshdup.compare.sides import Side, Sides
@@ -31,8 +30,8 @@ from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.buckets import NO_BUCKETS
 from lshdup.lsh.candidates import find_exact_duplicates
-from lshdup.params import BandParams, ClusterParams, DocumentParams, SketchParams
-from lshdup.pipeline import build_index, find_clusters, side_of
+from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, SketchParams
+from lshdup.pipeline import build_index, find_clusters
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
 from lshdup.store.store import Store
@@ -46,7 +45,7 @@ from lshdup.workspace.comparing import (
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
-_BY_BANDS = Method()
+_BY_BANDS = PairParams()
 
 #: Words for documents of OTHER whose sets are unavailable.
 _FATES = {Reason.VANISHED: "gone", Reason.CHANGED: "changed since"}
@@ -56,7 +55,7 @@ def load_sides(
     run: Workspace,
     request: Request,
     others: tuple[bytes, ...],
-    method: Method = _BY_BANDS,
+    method: PairParams = _BY_BANDS,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
 ) -> Comparison:
     """Read or load both sides.
@@ -147,7 +146,7 @@ def _select_store(others: tuple[bytes, ...]) -> Path | None:
     return Path(os.fsdecode(stores[0]))
 
 
-def _without_lost(collection: Collection, side: Side, method: Method) -> Side:
+def _without_lost(collection: Collection, side: Side, method: PairParams) -> Side:
     """Return a side of which some documents may be gone: a join of their sets is then refused."""
 
     def find_existing(documents: NDArray[np.int64]) -> int:
@@ -162,7 +161,7 @@ def _without_lost(collection: Collection, side: Side, method: Method) -> Side:
     return replace(side, source=source, find_existing=find_existing)
 
 
-def _require_sets(collection: Collection, source: SetSource, method: Method) -> SetSource:
+def _require_sets(collection: Collection, source: SetSource, method: PairParams) -> SetSource:
     """Return a source that raises InputError if a set is unavailable."""
 
     def load(documents: NDArray[np.int64]) -> RaggedSets:
@@ -171,9 +170,9 @@ def _require_sets(collection: Collection, source: SetSource, method: Method) -> 
         if len(lost):
             name = os.fsdecode(collection.documents.typed_names(lost[:1])[0])
             gone = count_of(len(lost), "document is", "documents are")
-            is_jaccard = method.pairs.measure == "jaccard"
+            is_jaccard = method.measure == "jaccard"
             message = (
-                f"{'--exact' if is_jaccard else f'--measure {method.pairs.measure}'} needs the"
+                f"{'--exact' if is_jaccard else f'--measure {method.measure}'} needs the"
                 f" shingle sets of all documents, and {gone} not to be had any more, as {name}"
             )
             raise InputError(
@@ -188,7 +187,7 @@ def _require_sets(collection: Collection, source: SetSource, method: Method) -> 
 
 
 def _load_store(
-    run: Run, folder: Path, request: Request, fates: Counter[str], method: Method
+    run: Run, folder: Path, request: Request, fates: Counter[str], method: PairParams
 ) -> tuple[Collection, Side]:
     """Load what a store holds; it is only read."""
 
@@ -267,8 +266,7 @@ def leave_out_changed(both: Comparison, skipped: Callable[[Skipped], None]) -> C
         " indexed; nothing is dropped for their sake"
     )
     kept = there.take(run, np.setdiff1d(every, changed))
-    source = set_source(run.but(skipped=skipped), kept)
-    side = _without_lost(kept, side_of(kept, source), both.method)
+    side = _without_lost(kept, side_of(run.but(skipped=skipped), kept), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
     return replace(both, there=kept, sides=sides)
 
@@ -337,8 +335,8 @@ def _cluster_rest(
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
     run = both.run
-    if both.method.same is not None:
+    if both.method.same:
         return find_same_clusters(run, rest, both.method.same, order.order)
-    side = side_of(rest, set_source(run, rest))
+    side = side_of(run, rest)
     index = None if both.method.exact else build_index(run, rest, both.params)
     return find_clusters(run, rest, index, side, both.params.threshold, params, order)

@@ -18,11 +18,11 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import EVERY_SET
 from lshdup.collection.collection import Collection
-from lshdup.collection.set_source import set_source
+from lshdup.collection.set_source import side_of
 from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
 from lshdup.compare.clusters import Clusters, expand_clusters
-from lshdup.compare.comparing import Method, compare, verify
+from lshdup.compare.comparing import compare, verify
 from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
@@ -30,7 +30,7 @@ from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.params import BandParams, ClusterParams, PairParams
-from lshdup.pipeline import find_clusters, say_large_bucket, side_of
+from lshdup.pipeline import find_clusters, say_large_bucket
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
 from lshdup.workspace.index import IndexedCollection, load_or_build_index
@@ -59,7 +59,7 @@ class Comparison:
 
     run: Workspace
     request: Request
-    method: Method
+    method: PairParams
     params: BandParams
     here: Collection
     sides: Sides
@@ -81,7 +81,7 @@ class Comparison:
     @property
     def threshold(self) -> float:
         """The smallest similarity of a pair."""
-        return 1.0 if self.method.same is not None else self.params.threshold
+        return 1.0 if self.method.same else self.params.threshold
 
     @property
     def lists(self) -> tuple[DocumentList, ...]:
@@ -99,7 +99,7 @@ class Comparison:
         Raise InputError if a set of OTHER that is joined is lost.
         """
         if self.indexed is not None:
-            return load_or_find_pairs(self.run, self.indexed, self.method.pairs)
+            return load_or_find_pairs(self.run, self.indexed, self.method)
         return compare(self.run, self.sides, self.params, self.method, self.plan)
 
     def find_best_matches(self) -> BestMatches:
@@ -109,7 +109,7 @@ class Comparison:
     def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
         """Expand to pairs of all documents. No file is paired with itself."""
         sides, there = self.sides, self.there
-        are_ordered = there is None and self.method.pairs.measure == "containment"
+        are_ordered = there is None and self.method.measure == "containment"
         pairs = expand_copies(
             self.run, found.pairs, sides.duplicate_of, across=sides.identical(found.pairs),
             collapse=collapse, sizes=sides.sizes if are_ordered else None,
@@ -130,7 +130,7 @@ class Comparison:
         if self.indexed is not None:
             return load_or_find_clusters(run, self.indexed, rule, request)
         order = order_documents(run, collection, rule, request)
-        if self.method.same is not None:
+        if self.method.same:
             found = find_same_clusters(run, collection, self.method.same, order.order)
         else:
             side, threshold = self.sides.left, self.params.threshold
@@ -149,7 +149,7 @@ class Comparison:
 
 
 def load_comparison(
-    run: Workspace, request: Request, method: Method, *, clustering: bool
+    run: Workspace, request: Request, method: PairParams, *, clustering: bool
 ) -> Comparison:
     """Load or collect what a method needs.
 
@@ -157,25 +157,23 @@ def load_comparison(
     """
     params, duplicate_of, indexed = merge_params(BandParams, request.given), None, None
     if method.by_bands:
-        pairs = None if clustering else method.pairs
+        pairs = None if clustering else method
         indexed = load_or_build_index(run, request, pairs=pairs)
         collection, duplicate_of = indexed.collection, indexed.index.duplicate_of
-        side = side_of(collection, set_source(run, collection))
+        side = side_of(run, collection)
     elif method.exact:
         collection = load_all_sets(run, request)
-        sets = collection.filtered_sets(run.arrays)
-        side = side_of(collection, sets.take, sets)
+        side = side_of(run, collection, collection.filtered_sets(run.arrays))
     else:
         collection, side = load_side(run, request, method)
     sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of)
     return Comparison(run, request, method, params, collection, sides, indexed=indexed)
 
 
-def load_side(run: Workspace, request: Request, method: Method) -> tuple[Collection, Side]:
+def load_side(run: Workspace, request: Request, method: PairParams) -> tuple[Collection, Side]:
     """Load or collect the documents of a request as a side; with their sets if these are joined."""
     collection = load_signatures(run, request, memory=EVERY_SET if method.is_join else 0)
-    source = set_source(run, collection, stage="documents" if method.is_join else "")
-    return collection, side_of(collection, source)
+    return collection, side_of(run, collection, stage="documents" if method.is_join else "")
 
 
 # --- pairs and groups, from the store or found ---
@@ -212,7 +210,7 @@ def load_or_find_pairs(
     # If most candidates are known, few sets are needed.
     knows_most = earlier is not None and earlier.has_verified_all(threshold)
     skipped = list[Skipped]()
-    side = side_of(collection, set_source(run.but(skipped=skipped.append), collection))
+    side = side_of(run.but(skipped=skipped.append), collection)
     met = candidate_pairs(run, index.table, params.max_bucket)
     if not knows_most:
         side.expect(met.documents)
@@ -252,7 +250,7 @@ def load_or_find_clusters(
             known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
         return drop_changed(found, collection.documents, run.skipped, 0)
-    side, threshold = side_of(collection, set_source(run, collection)), bands.threshold
+    side, threshold = side_of(run, collection), bands.threshold
     made = find_clusters(run, collection, index, side, threshold, params, order, known=known)
     if not len(made.lost):
         run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))

@@ -6,21 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
 from lshdup.compare.comparing import find_neighbours
 from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.results import Index, Neighbours, StoredPairs
-from lshdup.compare.sides import Sides
+from lshdup.compare.sides import Side, Sides
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import candidates_of, documents_to_compare
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, PairParams, SketchParams
-from lshdup.pipeline import build_index, side_of
+from lshdup.pipeline import build_index
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
 from lshdup.sources.reading import TextBatch
 from lshdup.store import results_io
@@ -190,7 +190,7 @@ def read_query(collection: Collection, document: NamedDocument) -> Query:
 
 
 def find_by_bands(
-    run: Run, indexed: IndexedCollection, source: SetSource, query: Query, threshold: float
+    run: Run, indexed: IndexedCollection, side: Side, query: Query, threshold: float
 ) -> Neighbours:
     """Find the documents at or above a similarity that share a bucket with a document."""
     collection, table = indexed.collection, indexed.index.table
@@ -203,17 +203,14 @@ def find_by_bands(
         made = Sketcher(collection.sketch).sketch(RaggedSets.from_sizes(query.shingles, sizes))
         keys = np.ascontiguousarray(band_keys(run, made, indexed.index.plan)[:, 0])
         signature = made[0]
-    duplicate_of = indexed.index.duplicate_of
-    sides = Sides.of(run, side_of(collection, source), duplicate_of=duplicate_of)
+    sides = Sides.of(run, side, duplicate_of=indexed.index.duplicate_of)
     near = indexed.candidates_of(query.index, keys, signature)
     return find_neighbours(run, query.shingles, near, sides, threshold, itself=query.index)
 
 
-def find_by_containment(
-    run: Run, collection: Collection, source: SetSource, query: Query, threshold: float
-) -> Neighbours:
+def find_by_containment(run: Run, side: Side, query: Query, threshold: float) -> Neighbours:
     """Find the documents at or above a containment with a document among all sets."""
-    sides = Sides.of(run, side_of(collection, source))
+    sides = Sides.of(run, side)
     near = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     return find_neighbours(
         run, query.shingles, near, sides, threshold, "containment", itself=query.index

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare.best_matches import find_best_matches
-from lshdup.compare.comparing import Method, compare
+from lshdup.compare.comparing import compare
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.sides import Side, Sides
@@ -27,8 +27,8 @@ PLAN = BandPlan(256, 1, 0.2, 0.99)
 
 CONTAINMENT = PairParams(measure="containment")
 METHODS = {
-    "bands": Method(), "exact": Method(exact=True), "same": Method(same="text"),
-    "contained": Method(CONTAINMENT),
+    "bands": PairParams(), "exact": PairParams(exact=True), "same": PairParams(same="text"),
+    "contained": CONTAINMENT,
 }  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def side_of(sets, keys):
     return Side(ragged.sizes, prints, Fingerprints(prints, prints), ragged.take, signatures)
 
 
-def sides_of(here, there=None, same=None):
+def sides_of(here, there=None, same=""):
     keys = {frozenset(each): number for number, each in enumerate(here + (there or []), 1)}
     right = None if there is None else side_of(there, keys)
     return Sides.of(RUN, side_of(here, keys), right, same)
@@ -66,7 +66,7 @@ def test_pairs_of_two_sides_are_the_crossing_pairs_of_their_union(
     method, split = METHODS[name], len(here)
     crossing = found_by(sides_of(here, there, method.same), method, threshold, Run.quiet(jobs))
     union = found_by(sides_of(here + there, same=method.same), method, threshold)
-    ones = complex(1, 1) if method.pairs.measure == "containment" else 1
+    ones = complex(1, 1) if method.measure == "containment" else 1
     if name == "same":  # Exact duplicates are all there is.
         assert {score for *_, score in union} <= {1}
     assert crossing == [row for row in union if row[0] < split <= row[1]]
@@ -90,11 +90,11 @@ def test_joins_are_brute_force(name, sets, threshold):
 @given(sets_of_numbers, sets_of_numbers, thresholds)
 def test_the_best_match_is_that_of_all_pairs(here, there, threshold):
     sides, params = sides_of(here, there), BandParams(threshold)
-    best = find_best_matches(RUN, sides, params, Method(exact=True))
-    pairs = found_by(sides, Method(exact=True), threshold)
+    best = find_best_matches(RUN, sides, params, PairParams(exact=True))
+    pairs = found_by(sides, PairParams(exact=True), threshold)
     for document in range(len(here)):
         scores = [score.real for a, _, score in pairs if a == document]
         assert best.similarity[document] == max(scores, default=0)
         assert (best.right[document] >= 0) == bool(scores)
-    by_bands = find_best_matches(RUN, sides, params, Method(), PLAN)
+    by_bands = find_best_matches(RUN, sides, params, PairParams(), PLAN)
     assert (by_bands.right[best.right < 0] < 0).all()

@@ -22,7 +22,6 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.cli.main import main
 from lshdup.collection.set_source import set_source
-from lshdup.compare.comparing import Method
 from lshdup.errors import ParameterError
 from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
 from lshdup.pipeline import expand_copies
@@ -218,7 +217,7 @@ def pairs_of(store, asked, **given):
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
     wanted = request(asked, documents, **given)
     workspace = open_workspace(store)
-    opened = load_comparison(workspace, wanted, Method(exact=True), clustering=False)
+    opened = load_comparison(workspace, wanted, PairParams(exact=True), clustering=False)
     return shown(opened.here, opened.expand_copies(opened.find_pairs(), collapse=False))
 
 

@@ -23,7 +23,7 @@ import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.loading
 from lshdup.base.run import Run
-from lshdup.collection.set_source import set_source
+from lshdup.collection.set_source import side_of
 from lshdup.errors import ArtifactError, InputError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.store import npz
@@ -534,8 +534,8 @@ def queried(name=b"d/00000.txt", **given):
         message = "a file that is not in the store"
         raise InputError(message)
     missing = []
-    source = set_source(Run.quiet().but(skipped=missing.append), collection)
-    near = find_by_bands(RUN, indexed, source, read_query(collection, asked), 0.5)
+    side = side_of(Run.quiet().but(skipped=missing.append), collection)
+    near = find_by_bands(RUN, indexed, side, read_query(collection, asked), 0.5)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

@@ -25,7 +25,6 @@ from hypothesis.stateful import (
 
 import lshdup.sources.reading
 import lshdup.store.memo
-from lshdup.compare.comparing import Method
 from lshdup.errors import LshdupError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store.memo import Memo
@@ -68,7 +67,7 @@ def folders_of(store, request):
 
 def contained_of(store, request):
     """`lshdup pairs DOCS --measure containment --store STORE`."""
-    method = Method(PairParams(measure="containment"))
+    method = PairParams(measure="containment")
     pairs = (
         load_comparison(open_workspace(store), request, method, clustering=False).find_pairs().pairs
     )

@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare import verification
-from lshdup.compare.comparing import Method
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.compare.verification import Verifier
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import candidate_pairs
-from lshdup.params import DocumentParams
+from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace.against import load_sides
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
@@ -77,7 +76,9 @@ def asked(threshold, others=(b"old",), *, docs=(b"new",), exact=False, collapse=
     """(a, b, similarity, is an estimate) as they are printed, and the number of candidates."""
     given = {"threshold": threshold, "recall": 0.99999, "perms": 256}
     request = Request(tuple(docs), DocumentParams(), given)
-    both = load_sides(Workspace(Run.quiet(jobs), None), request, tuple(others), Method(exact=exact))
+    both = load_sides(
+        Workspace(Run.quiet(jobs), None), request, tuple(others), PairParams(exact=exact)
+    )
     across = both.find_pairs()
     crossing = both.expand_copies(across, collapse=collapse)
     pieces = ((*piece, crossing.is_estimate(*piece[:2])) for piece in crossing.pieces())

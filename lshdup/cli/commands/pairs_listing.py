@@ -127,7 +127,7 @@ def _describe(
     """Return the columns behind the names of pairs: scores, and how much they are the same."""
     opened, sizes = listing.opened, listing.opened.sides.sizes
     same = opened.sides.prints.words(left, right)
-    if opened.method.pairs.measure == "containment":
+    if opened.method.measure == "containment":
         a, b = sizes[left], sizes[right]
         columns = [each.tolist() for each in (scores.real, scores.imag, a, b)]
         return [*columns, same, *([list(relations(a, b))] if opened.there is not None else [])]

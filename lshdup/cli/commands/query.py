@@ -28,9 +28,9 @@ from lshdup.errors import InputError
 from lshdup.workspace.lookup import NamedDocument, look_up
 
 if TYPE_CHECKING:
-    from lshdup.base.ragged import SetSource
     from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
+    from lshdup.compare.sides import Side
     from lshdup.workspace.index import IndexedCollection, Query
 
 
@@ -128,11 +128,11 @@ def _rows(
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
-    from lshdup.collection.set_source import set_source
+    from lshdup.collection.set_source import side_of
     from lshdup.workspace.index import holds_another, read_query
 
     console = session.console
-    source = set_source(session.workspace, collection)
+    side = side_of(session.workspace, collection)
     for done, each in enumerate(documents):
         console.progress("queries", done, len(documents))
         query, shown = read_query(collection, each), printable(each.name)
@@ -144,7 +144,7 @@ def _rows(
         if console.is_check and not holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        for row in _find(session, collection, indexed, source, query, shown, options):
+        for row in _find(session, collection, indexed, side, query, shown, options):
             yield (*row, each.name)
 
 
@@ -165,7 +165,7 @@ def _find(
     session: Session,
     collection: "Collection",
     indexed: "IndexedCollection | None",
-    source: "SetSource",
+    side: "Side",
     query: "Query",
     shown: str,
     options: QueryOptions,
@@ -179,9 +179,9 @@ def _find(
 
     same, threshold = options.same, options.threshold
     if indexed is not None:
-        near = find_by_bands(session.workspace, indexed, source, query, threshold)
+        near = find_by_bands(session.workspace, indexed, side, query, threshold)
     else:
-        near = find_by_containment(session.workspace, collection, source, query, threshold)
+        near = find_by_containment(session.workspace, side, query, threshold)
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]
