@@ -212,7 +212,8 @@ class GrowingArray:
         self._file: IO[bytes] | None = None
         self._arrays, self._dtype = arrays, np.dtype(dtype)
         self.size = 0  #: number of values
-        self._begin(0)
+        # Full parts, and one with room behind the values that are used.
+        self._parts, self._last, self._used = list[NDArray[Any]](), np.empty(0, self._dtype), 0
 
     def __del__(self) -> None:
         if self._file is not None:
@@ -224,9 +225,10 @@ class GrowingArray:
         size = self.size * self._dtype.itemsize
         if self._file is None and self._arrays.has_memory(size):
             if self._used + len(values) > len(self._last):
-                parts = [*self._parts, self._last[: self._used]]
+                self._parts.append(self._last[: self._used])
                 most = _PART_BYTES // self._dtype.itemsize
-                self._begin(max(len(values), min(self.size, most)), parts)
+                room = max(len(values), min(self.size, most))
+                self._last, self._used = self._arrays.empty(room, self._dtype), 0
             self._last[self._used : self._used + len(values)] = values
             self._used += len(values)
             return
@@ -237,7 +239,7 @@ class GrowingArray:
             if self._file is None:
                 self._file = temporary_file(folder, buffering=0)
                 parts = [*self._parts, self._last[: self._used], values]
-                self._begin(0)
+                self._parts, self._last, self._used = [], self._last[:0].copy(), 0
             for part in parts:
                 data = np.ascontiguousarray(part).view(np.uint8).data
                 while len(data):
@@ -248,10 +250,6 @@ class GrowingArray:
         if self._file is None:
             return self._arrays.concatenate([*self._parts, self._last[: self._used]])
         return np.asarray(np.memmap(self._file, self._dtype, "r+", shape=(self.size,)))
-
-    def _begin(self, room: int, parts: Sequence[NDArray[Any]] = ()) -> None:
-        """Begin a part with room for so many values, behind full ones."""
-        self._parts, self._last, self._used = parts, self._arrays.empty(room, self._dtype), 0
 
 
 def release_pages(values: NDArray[Any]) -> None:

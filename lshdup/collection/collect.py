@@ -247,14 +247,15 @@ class SetKeeper:
 
     def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> None:
         """Keep the sets of some documents."""
+        if not self.has_all:
+            return
         self._room -= sets.values.nbytes
-        self.has_all = self.has_all and self._room >= 0
-        if self.has_all:
-            self._indices.append(indices)
-            self._sizes.append(sets.sizes)
-            self._values.append(sets.values)
-        else:
-            self._values = GrowingArray(np.uint64, self._arrays)
+        if self._room < 0:
+            self.has_all, self._values = False, GrowingArray(np.uint64, self._arrays)
+            return
+        self._indices.append(indices)
+        self._sizes.append(sets.sizes)
+        self._values.append(sets.values)
 
     def finish(self) -> RaggedSets | None:
         """Return the sets of all documents that have one, in document order, if they were kept."""

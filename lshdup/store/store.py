@@ -299,13 +299,14 @@ class Store:
             return [f"{MEMO}/{name[:8]}" for name in sorted(names, reverse=True)]
         return []
 
-    def last_segment(self) -> int:
-        """Return the number of the newest segment; 0 without any."""
-        return int(next(iter(self.segments()), "/0").rpartition("/")[2])
+    def next_segment(self) -> str:
+        """Return the name of the next segment."""
+        last = next(iter(self.segments()), "/0").rpartition("/")[2]
+        return f"{MEMO}/{int(last) + 1:08}"
 
     def _keep(self, kind: str) -> None:
         """Move an artifact into the memo. Raises OSError."""
-        name = f"{self.last_segment() + 1:08}.npz"
+        name = self.path(self.next_segment()).name
         (self.folder / MEMO).mkdir(exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             Folder(self.folder).move(self.path(kind).name, Folder(self.folder, MEMO), name)
