@@ -152,7 +152,7 @@ def say_nothing(session: "Session", collection: "Collection", compared: int, lea
         remedy = "name files, or folders that hold some"
         console.report_nothing(what, f"there is no file in {where}", remedy)
         return
-    has_rows = collection.documents.locations is not None
+    has_rows = collection.documents.parts is not None
     nouns = ("file or row", "files and rows") if has_rows else ("file", "files")
     why = (
         f"{count_of(compared, 'document')} with shingles, of {count_of(inputs, *nouns)} in {where}"

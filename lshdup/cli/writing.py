@@ -194,7 +194,6 @@ def _find_gone(
             origins.append(first)
     every = documents.with_records(copies)
     rows = np.append(clusters.dropped, len(documents) + np.arange(len(copies)))
-    assert every.locations is not None
     order = np.lexsort((every.locations.starts[rows], every.locations.file[rows]))
     return _Gone(every, rows[order], np.array(origins, np.int64)[order])
 

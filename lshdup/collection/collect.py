@@ -147,9 +147,8 @@ def collect(
 def _all_of(run: Run, collected: Collection, documents: DocumentList) -> Previous:
     """Return what a pass has collected, to be reused for a list that has more documents."""
     known = collected.documents.names.match(documents.names, run.arrays)
-    before = collected.documents.locations
-    if before is not None and documents.locations is not None:  # a mail may have the id of a row
-        are_same = documents.locations.same_as(before)
+    if collected.documents.parts is not None:  # a mail may have the id of a row
+        are_same = documents.locations.same_as(collected.documents.parts)
         for some in slices_of(len(known)):
             mine = np.flatnonzero(known[some] >= 0) + some.start
             known[mine[~are_same(mine, known[mine])]] = -1

@@ -158,10 +158,9 @@ class SetReader:
 
     def _read_once(self) -> RaggedSets | None:
         """Return the expected sets in the order of the files; None if the disk has no room."""
-        documents, locations = self._expected, self._collection.documents.locations
-        assert locations is not None
+        documents = self._expected
         arrays = self._run.arrays
-        order = arrays.concatenate(locations.reading_order(self._run, documents))
+        order = arrays.concatenate(self._collection.documents.reading_order(self._run, documents))
         sizes = arrays.take(self._collection.sizes, order)
         np.maximum(sizes, 0, out=sizes)
         try:

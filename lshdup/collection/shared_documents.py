@@ -48,17 +48,14 @@ def resolve_paths(documents: DocumentList, rows: _I64) -> list[bytes]:
 
 def files_of(documents: DocumentList) -> _I64:
     """Return the number of the file of each document: int64 array."""
-    every = np.arange(len(documents))
-    locations = documents.locations
-    numbers: _I64 = every if locations is None else locations.files_of(every)
+    numbers: _I64 = documents.locations.files_of(np.arange(len(documents)))
     return numbers
 
 
 def resolve_files(documents: DocumentList) -> list[tuple[bytes, int]]:
     """Return the real path and the number of each file that documents are in."""
     numbers = distinct(files_of(documents))[0].tolist()
-    at = documents.path if documents.locations is None else documents.file_path
-    return list(zip(_resolve(map(at, numbers)), numbers, strict=True))
+    return list(zip(_resolve(map(documents.file_path, numbers)), numbers, strict=True))
 
 
 def _resolve(paths: Iterable[bytes]) -> Iterator[bytes]:

@@ -35,11 +35,7 @@ def find_unchanged(run: Run, old: DocumentList, new: DocumentList) -> NDArray[np
     The same is a document with the same name, size, time and location.
     """
     arrays = run.arrays
-    if not len(old) or (
-        old.locations is None
-        and new.locations is not None
-        and (new.locations.kinds == Kind.IDS).any()
-    ):
+    if not len(old) or (old.parts is None and not new.are_paths()):
         return arrays.full(len(new), -1, np.int64)
     rows = old.names.match(new.names, arrays)
     has_same_location = _compare_locations(old, new)
@@ -61,14 +57,10 @@ def _compare_locations(
     each is in the same place: a whole file, or the same part, read the same way.
     """
     same_fields = old.record_fields == new.record_fields
-    are_same = (
-        new.locations.same_as(old.locations)
-        if old.locations is not None and new.locations is not None
-        else None
-    )
+    are_same = new.parts.same_as(old.parts) if old.parts and new.parts else None
 
     def compare(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        before, now = _kinds_of(old, theirs), _kinds_of(new, mine)
+        before, now = old.kinds_of(theirs), new.kinds_of(mine)
         same: NDArray[np.bool_] = before == now
         parts = np.flatnonzero(same & (now != Kind.FILE))
         if are_same is not None and len(parts):
@@ -77,14 +69,6 @@ def _compare_locations(
         return same
 
     return compare
-
-
-def _kinds_of(documents: DocumentList, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-    locations = documents.locations
-    if locations is None:
-        return np.full(len(rows), Kind.FILE, np.uint8)
-    kinds: NDArray[np.uint8] = locations.kinds[locations.file[rows]]
-    return kinds
 
 
 def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[int, SkippedFile]:
@@ -113,7 +97,7 @@ def find_known_records(run: Run, collection: Collection, params: DocumentParams)
     arrays = run.arrays
     documents, locations = collection.documents, collection.documents.locations
     fields = RecordFields.of(params)
-    if locations is None or documents.record_fields != fields:
+    if documents.parts is None or documents.record_fields != fields:
         return {}
     skipped: dict[tuple[bytes, int, int], list[SkippedFile]] = {}
     for each in collection.skipped + documents.skipped:
@@ -175,7 +159,6 @@ def _list_records(
     named : whether they have names of their own.
     """
     arrays = run.arrays
-    assert documents.locations is not None
     listed, unlisted, names = list[tuple[int, ...]](), [], []
     for each in skipped:
         assert each.record is not None

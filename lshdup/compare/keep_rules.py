@@ -9,15 +9,14 @@ import os
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache, lru_cache, partial
-from itertools import product
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Key, rows_of
-from lshdup.base.ragged import StringTable, offsets_of
+from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
@@ -61,6 +60,9 @@ overførsler|lataukset|pobrane|stažené|letöltések|i̇ndirilenler|indirilenle
 
 #: Endings of a backup, which also ends in `~`.
 ENDINGS = "bak old orig sav save tmp backup copy".split()
+
+#: Bytes of UTF-8 that begin no character.
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
 
 #: Names that are looked at together.
 _PIECE = 1 << 16
@@ -118,45 +120,6 @@ def _is_marked(component: bytes) -> bool:
     return re.match(_NAME, name) is not None or re.search(_END, name) is not None
 
 
-@cache  # made when it is needed, to keep `query` fast
-def _heads() -> NDArray[np.bool_]:
-    """Return which four bytes, by five bits of each, begin one of the words in any case."""
-    heads = np.zeros((32, 32, 32, 32), bool)
-    for word in (*COPY, *PARKED, *FOLDERS, *ENDINGS):
-        for cases in product((str.lower, str.upper), repeat=4):
-            text = "".join(case(c) for case, c in zip(cases, word, strict=False)) + word[4:]
-            for head in (unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)):
-                heads[tuple(byte & 31 for byte in head.encode()[:4])] = True
-    return heads.ravel()
-
-
-def _may_be_marked(blob: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return where in some names a word begins, and all of `(` and `~`: int64 array."""
-    low = np.append(blob & 31, np.zeros(3, np.uint8)).astype(np.int32)
-    key = low[:-3] << 15 | low[1:-2] << 10 | low[2:-1] << 5 | low[3:]
-    return np.flatnonzero(_heads()[key] | (blob == ord("(")) | (blob == ord("~")))
-
-
-def marks_of(names: StringTable) -> NDArray[np.int64]:
-    """Return `count_marks` of n paths: int64 array of shape (n,).
-
-    Cost: some nanoseconds a byte; microseconds for a name that holds the beginning of a word.
-    """
-    marks = np.zeros(len(names), np.int64)
-    for start in range(0, len(names), _PIECE):
-        piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
-        found = _may_be_marked(piece.values)
-        until = np.searchsorted(found, piece.offsets[1:])
-        rows = np.flatnonzero(np.diff(until, prepend=0))
-        last = found[until[rows] - 1] - piece.offsets[rows]
-        for row, at, name in zip(rows.tolist(), last.tolist(), piece.strings_at(rows), strict=True):
-            folder, slash, base = name.rpartition(b"/")
-            in_base = at >= len(name) - len(base)
-            marks[start + row] = in_base and _is_marked(base)
-            marks[start + row] += _count_folders(folder) if slash and folder else 0
-    return marks
-
-
 # --- the order ----------------------------------------------------------------------------------
 
 
@@ -201,8 +164,8 @@ def preference(
         levels.append(by_pattern.__getitem__)
     default = default_keep(documents)
     keep = params.keep or default
-    if keep != "first" and documents.locations is not None:
-        levels.append(_are_parts(documents.locations))
+    if keep != "first" and documents.parts is not None:
+        levels.append(documents.are_parts)
     keys = _keys(run, documents, sizes, default if keep == "central" else keep, arguments)
     order = run.arrays.order(n, [*levels, *keys])
     if keep != "central":
@@ -219,11 +182,9 @@ def preference(
 
 def default_keep(documents: DocumentList) -> str:
     """Return "first" if all documents are rows or lines of files; otherwise "shortest-path"."""
-    locations = documents.locations
-    if locations is None or not len(documents):
-        return "shortest-path"
-    have_paths = np.isin(locations.kinds, (Kind.FILE, *ARCHIVES))[locations.file]
-    return "shortest-path" if have_paths.any() else "first"
+    have_paths = np.isin(documents.locations.kinds, (Kind.FILE, *ARCHIVES))
+    is_any = have_paths[documents.locations.file].any() or not len(documents)
+    return "shortest-path" if is_any else "first"
 
 
 def _keys(
@@ -238,8 +199,6 @@ def _keys(
         return _as_named(documents, arguments)
     if keep == "shortest-path":
         locations = documents.locations
-        if locations is None:
-            return [key.__getitem__ for key in rank_paths(run, documents.names)]
         keys = [_of_files(key, locations) for key in rank_paths(run, locations.paths)]
         inside = run.arrays.find(np.isin(locations.kinds, ARCHIVES)[locations.file])
         if len(inside):
@@ -275,27 +234,16 @@ def rank_paths(run: Run, names: StringTable) -> list[NDArray[np.int64]]:
     [[0, 1, 0], [2, 1, 1], [12, 10, 10]]
     """
     keys: NDArray[np.int64] = run.arrays.zeros((3, len(names)), np.int64)
-    keys[0] = marks_of(names)
     for start in range(0, len(names), _PIECE):
         piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
-        blob, starts, ends = piece.values, piece.offsets[:-1], piece.offsets[1:]
-        is_slash = np.append(blob == ord("/"), True)
-        is_first = np.zeros(len(blob) + 1, bool)
-        is_first[starts] = True
-        begins = np.flatnonzero(~is_slash & (is_first | np.roll(is_slash, 1)))
-        until = np.searchsorted(begins, ends)
-        components = np.diff(until, prepend=0)
-        characters = offsets_of((blob & 0xC0 != 0x80).astype(np.int64))
-        out = keys[:, start : start + len(piece)]
-        has_dot = (ends - starts > 1) & (blob[starts] == ord(".")) & is_slash[starts + 1]
-        out[1] = components - has_dot  # `./` before `-` is no folder
-        out[2] = characters[ends] - characters[starts] - 2 * has_dot
+        keys[:, start : start + len(piece)] = np.array(list(map(_rank, piece))).T
     return list(keys)
 
 
-def _are_parts(locations: Locations) -> Key:
-    """Return 0 for a whole file, 1 for a part of one, which no `rm` removes."""
-    return _of_files((locations.kinds != Kind.FILE).astype(np.int64), locations)
+def _rank(name: bytes) -> tuple[int, int, int]:
+    path = name.removeprefix(b"./")  # `./` before `-` is no folder
+    characters = len(path.translate(None, _CONTINUATIONS))
+    return count_marks(path), sum(map(bool, path.split(b"/"))), characters
 
 
 def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
@@ -313,11 +261,8 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
     files = list(documents.files)
     of_folder: dict[bytes, int] = {b"": len(named)}
     numbers = np.fromiter((_number(name, rank, of_folder) for name in files), np.int64, len(files))
-    locations = documents.locations
-    if locations is None:
-        return [numbers.__getitem__]
     # Of one argument the whole files, then the rows of the others.
-    return [_of_files(numbers, locations), _are_parts(locations)]
+    return [_of_files(numbers, documents.locations), documents.are_parts]
 
 
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:

@@ -31,7 +31,7 @@ from lshdup.text.decoding import (
     find_mails,
     may_need_decoding,
 )
-from lshdup.text.mail import bare_mail_file, mail_form
+from lshdup.text.mail import bare_mail_file
 
 #: The kernel's rule for each kind of tokens.
 TOKEN_RULES = {
@@ -80,26 +80,31 @@ def inspect_texts(
 
 
 def decode_batch(
-    batch: TextBatch, positions: list[int], params: ShingleParams, limits: FormatLimits
+    batch: TextBatch,
+    positions: list[int],
+    params: ShingleParams,
+    limits: FormatLimits,
+    forms: NDArray[np.uint8] | None = None,
 ) -> Iterator[tuple[int, Text]]:
     """Yield the positions and texts of some documents of a batch, in order; mails are read
     together.
+
+    forms : as of `inspect_texts`, if the batch was inspected.
     """
-    files: dict[int, bytes] = {}
-    for at in positions:
-        data, path = batch.content(at), batch.path(at)
-        if mail_form(data, path, params) == Form.MAIL:
-            files[at] = bare_mail_file(data, path)
-    mails = dict(zip(files, decode_mails(list(files.values()), params, limits), strict=True))
+    if forms is None:
+        forms = inspect_texts(batch, params)[2]
+    mails = [at for at in positions if forms[at] == Form.MAIL]
+    files = [bare_mail_file(batch.content(at), batch.path(at)) for at in mails]
+    read = dict(zip(mails, decode_mails(files, params, limits), strict=True))
     del files
     for at in positions:
-        path = batch.path(at)
-        if at in mails:
-            yield at, mails.pop(at)
+        path, form = batch.path(at), Form(forms[at])
+        if form == Form.MAIL:
+            yield at, read.pop(at)
         elif path is None:
-            yield at, decode_record(batch.content(at), params, limits)
+            yield at, decode_record(batch.content(at), params, limits, form)
         else:
-            yield at, decode(batch.content(at), path, params, batch.max_bytes, limits)
+            yield at, decode(batch.content(at), path, params, batch.max_bytes, limits, form)
 
 
 def find_cutting(params: ShingleParams, flags: NDArray[np.uint8]) -> Cutting:
@@ -297,7 +302,7 @@ class Shingler:
         parts: list[_ShingledTexts] = []
         waiting: list[bytes] = []
         size = 0
-        for position, text in decode_batch(batch, positions, self.params, limits):
+        for position, text in decode_batch(batch, positions, self.params, limits, forms):
             index = int(batch.indices[position])
             if text.reason is not None:
                 result.skipped.append((index, text.reason, text.detail))

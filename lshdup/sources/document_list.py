@@ -7,13 +7,14 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import slices_of
+from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.ragged import StringTable, distinct
 from lshdup.base.run import Run
 from lshdup.base.skipped import RecordLocation, SkippedFile
@@ -29,7 +30,7 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class Locations:
-    """Where n documents are, if not every one is a file of its own.
+    """Where n documents are: whole files, or parts of files.
 
     paths : m files.
     kinds : uint8 array of shape (m,), the `Kind` of the documents in each file.
@@ -52,9 +53,9 @@ class Locations:
 
         paths : n files. sizes : int64 array of shape (n,), bytes.
         """
-        none = np.zeros(len(paths), np.int64)
-        file = np.arange(len(paths))
-        return cls(paths, none.astype(np.uint8), file, none, sizes, none)
+        none = np.broadcast_to(np.int64(0), len(paths))  # takes no memory
+        kinds = np.broadcast_to(np.uint8(Kind.FILE), len(paths))
+        return cls(paths, kinds, np.arange(len(paths)), none, sizes, none)
 
     def files_of(self, indices: Any) -> Any:
         """Return the numbers of the files of documents. Raises ArtifactError for wrong numbers."""
@@ -116,24 +117,6 @@ class Locations:
 
         return compare
 
-    def reading_order(self, run: Run, indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Return indices in groups of one kind, in the order of files and of locations in them.
-
-        So every file is read from front to back.
-        """
-        order = run.arrays.order(
-            len(indices),
-            [
-                lambda at: self.kinds[self.file[indices[at]]],
-                lambda at: self.file[indices[at]],
-                lambda at: self.starts[indices[at]],
-            ],
-        )
-        counts = np.zeros(256, np.int64)
-        for some in slices_of(len(indices)):
-            counts += np.bincount(self.kinds[self.file[indices[some]]], minlength=256)
-        return np.split(run.arrays.take(indices, order), np.cumsum(counts[counts > 0])[:-1])
-
 
 def refuse_if(wrong: object, what: str) -> None:
     """Raise ArtifactError if a number of an artifact is wrong: not all are checked when it is
@@ -150,7 +133,8 @@ class DocumentList:
 
     names : n names, each once.
     sizes, mtimes : int64 arrays of shape (n,), bytes and nanoseconds of the file a document is in.
-    locations : where documents are; None: each is a whole file, and names are paths.
+    parts : where documents are, if some are parts of files; None: each is a whole file, and names
+        are paths.
     home : folder that names and paths start from; empty: the current folder.
     docs : the folders and files that were named, as typed from home.
     has_links : whether any of the files was a symbolic link itself when it was listed; True if that
@@ -164,7 +148,7 @@ class DocumentList:
     names: StringTable
     sizes: NDArray[np.int64]
     mtimes: NDArray[np.int64]
-    locations: Locations | None = None
+    parts: Locations | None = None
     home: bytes = b""
     max_bytes: int = DEFAULT_MAX_BYTES
     record_files: RecordFiles = field(default_factory=RecordFiles, compare=False)
@@ -176,35 +160,50 @@ class DocumentList:
     def __len__(self) -> int:
         return len(self.names)
 
+    @cached_property
+    def locations(self) -> Locations:
+        """Where documents are. Of whole files it takes 8 bytes a file, once somebody asks."""
+        return self.parts or Locations.of_files(self.names, self.sizes)
+
+    @cached_property
+    def kinds(self) -> set[int]:
+        """The kinds of documents that the files have, each a `Kind` if no artifact is damaged."""
+        return {Kind.FILE} if self.parts is None else set(np.unique(self.parts.kinds).tolist())
+
+    def kinds_of(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the kind of each of these documents."""
+        if self.parts is None:  # `locations` would take memory.
+            return np.full(len(indices), Kind.FILE, np.uint8)
+        kinds: NDArray[np.uint8] = self.parts.kinds[self.parts.files_of(indices)]
+        return kinds
+
     @property
     def files(self) -> StringTable:
         """The files that documents are, or are in: from `home`, in byte order."""
-        return self.names if self.locations is None else self.locations.paths
+        return self.names if self.parts is None else self.parts.paths
 
     def find(self, name: bytes) -> int | None:
         """Return the document of a name, or None.
 
         Cost: a binary search if all documents are whole files, else one pass over the names.
         """
-        return self.names.find(name) if self.locations is None else self.names.search(name)
+        return self.names.find(name) if self.parts is None else self.names.search(name)
 
     def find_all(self, names: Sequence[bytes]) -> list[int]:
         """Return the document of each name, or -1. Cost: as `find`, or one sort of the names."""
-        if self.locations is None or not names:
+        if self.parts is None or not names:
             return [-1 if at is None else at for at in map(self.names.find, names)]
         found: list[int] = self.names.match(StringTable.from_strings(names)).tolist()
         return found
 
     def path(self, index: int) -> bytes:
         """Return the path of the file of a document, from the current folder."""
-        if self.locations is None:
-            return self._path(self.names[index])
-        return self._path(self.locations.paths[self.locations.files_of(index)])
+        number = index if self.parts is None else self.parts.files_of(index)
+        return self._path(self.files[number])
 
     def file_path(self, number: int) -> bytes:
         """Return the path of a file that documents are parts of, from the current folder."""
-        assert self.locations is not None
-        return self._path(self.locations.paths[number])
+        return self._path(self.files[number])
 
     def _path(self, name: bytes) -> bytes:
         refuse_if(b"\0" in name, "a path with NUL in it")
@@ -229,8 +228,7 @@ class DocumentList:
         tops = ((each, os.path.realpath(self._path(each))) for each in (*self.docs, b"."))
         below = (top + real[len(there) :] for top, there in tops if real.startswith(there))
         names, table, rows = {typed_name(name) for name in below}, self.files, np.flatnonzero(same)
-        if self.locations is not None:
-            rows = distinct(self.locations.file[rows])[0]
+        rows = distinct(self.locations.file[rows])[0]
         known = {name for name in names if table.find(name) is not None}
         known.update(each.skipped.name for each in self.skipped if each.record is None)
         for name in (*known, *table.strings_at(rows)):
@@ -245,13 +243,10 @@ class DocumentList:
 
     def typed_paths(self, numbers: NDArray[np.int64]) -> list[bytes]:
         """Return files that documents are parts of as typed from the current folder."""
-        assert self.locations is not None
-        return self._typed(self.locations.paths.strings_at(numbers))
+        return self._typed(self.files.strings_at(numbers))
 
     def typed_files_of(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the file that each of these documents is in, as typed from the current folder."""
-        if self.locations is None:
-            return self._typed(self.names.take(indices))
         numbers, at = np.unique(self.locations.files_of(indices), return_inverse=True)
         paths = self.typed_paths(numbers)
         return [paths[each] for each in at.tolist()]
@@ -259,29 +254,28 @@ class DocumentList:
     def _typed(self, names: Iterable[bytes]) -> list[bytes]:
         return list(map(self._typed_path, names) if self.home else names)
 
-    def _kind(self, index: int) -> int:
-        if self.locations is None:
-            return Kind.FILE
-        return int(self.locations.kinds[self.locations.files_of(index)])
-
     def is_file(self, index: int) -> bool:
         """Return whether a document is a whole file."""
         return self._kind(index) == Kind.FILE
+
+    def _kind(self, index: int) -> int:
+        if self.parts is None:
+            return Kind.FILE
+        return int(self.parts.kinds[self.parts.files_of(index)])
 
     def where(self, index: int) -> str:
         """Return where a document is, or "" if its name says so."""
         kind = Kind(self._kind(index))
         if self._is_named_by_path(kind):
             return ""
-        assert self.locations is not None
         row = f"row {self.locations.starts[index] + 1} of" if kind == Kind.PARQUET else "in"
         return f"{row} {os.fsdecode(self.path(index))}"
 
     def record_location(self, index: int) -> RecordLocation | None:
         """Return where a document is that is a record, or None."""
-        locations = self.locations
-        if locations is None or self._kind(index) < Kind.JSON:
+        if self._kind(index) < Kind.JSON:
             return None
+        locations = self.locations
         columns = (locations.numbers, locations.starts, locations.lengths)
         path = locations.paths[int(locations.file[index])]
         return RecordLocation(path, *(int(column[index]) for column in columns))
@@ -293,8 +287,6 @@ class DocumentList:
         Where links were listed, one that leads to another of these documents has become a link: of
         a link and its target only one is listed. No file is opened. indices : int64 array.
         """
-        if self.locations is None:
-            return indices[self._are_gone(indices)]
         locations, parts = self.locations, [indices[some] for some in slices_of(len(indices))]
         named = [distinct(locations.files_of(part))[0] for part in parts]
         files = distinct(np.concatenate([indices[:0], *named]))[0]
@@ -326,6 +318,27 @@ class DocumentList:
                 gone[links.get((status.st_dev, status.st_ino), [])] = True
         return gone
 
+    def reading_order(self, run: Run, indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return indices in groups of one kind, in the order of files and of locations in them.
+
+        So every file is read from front to back. Raises ArtifactError for wrong numbers.
+        """
+        place = self.parts
+        if place is None:
+            return [indices]
+        counts = np.zeros(256, np.int64)
+        for some in slices_of(len(indices)):
+            counts += np.bincount(self.kinds_of(indices[some]), minlength=256)
+        order = run.arrays.order(
+            len(indices),
+            [
+                lambda at: place.kinds[place.file[indices[at]]],
+                lambda at: place.file[indices[at]],
+                lambda at: place.starts[indices[at]],
+            ],
+        )
+        return np.split(run.arrays.take(indices, order), np.cumsum(counts[counts > 0])[:-1])
+
     def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return names as they would be typed from the current folder; ids are literal."""
         try:
@@ -334,8 +347,6 @@ class DocumentList:
             refuse_if(True, "documents whose names are not there")
         if not self.home:
             return names
-        if self.locations is None:
-            return self._typed(names)
         files = self.locations.files_of(indices)
         known: dict[int, tuple[int, bytes]] = {}  # bytes of a path, and how it is typed
         for at, number in enumerate(files.tolist()):
@@ -370,12 +381,12 @@ class DocumentList:
         """Return the documents at `indices`, in that order."""
         names, take = self.names.take(indices, run.arrays), run.arrays.take
         sizes, mtimes = take(self.sizes, indices), take(self.mtimes, indices)
-        locations = self.locations and self.locations.take(run, indices)
-        return replace(self, names=names, sizes=sizes, mtimes=mtimes, locations=locations)
+        parts = self.parts and self.parts.take(run, indices)
+        return replace(self, names=names, sizes=sizes, mtimes=mtimes, parts=parts)
 
     def with_records(self, records: Sequence[SkippedFile]) -> "DocumentList":
         """Return the list with skipped records of its files behind the documents."""
-        locations = self.locations
+        locations = self.parts
         if locations is None or not records:
             return self
         numbers = {path: number for number, path in enumerate(locations.paths)}
@@ -396,9 +407,7 @@ class DocumentList:
             names=StringTable.concatenate([self.names, more]),
             sizes=sizes,
             mtimes=mtimes,
-            locations=replace(
-                locations, file=file, starts=starts, lengths=lengths, numbers=numbered
-            ),
+            parts=replace(locations, file=file, starts=starts, lengths=lengths, numbers=numbered),
         )
 
     def ids(self, indices: NDArray[np.int64]) -> list[bytes | int]:
@@ -408,7 +417,7 @@ class DocumentList:
         typed = self.typed_names(indices)
         names: list[bytes | int] = [*typed]
         locations = self.locations
-        if not self.record_files.fields.id or locations is None:
+        if not self.record_files.fields.id:
             return names
         rows = np.flatnonzero([is_integer(name) for name in typed])
         files = locations.files_of(indices[rows])
@@ -428,14 +437,12 @@ class DocumentList:
 
     def are_paths(self) -> bool:
         """Return whether names begin with a path; lines of id lists do not."""
-        return self.locations is None or not (self.locations.kinds == Kind.IDS).any()
+        return Kind.IDS not in self.kinds
 
     def example_of(self, path: bytes) -> bytes:
         """Return the name of one of the records of a file; b"" if there is none."""
-        if self.locations is None:
-            return b""
         files = np.flatnonzero(self.locations.kinds >= Kind.JSON)
-        paths = self.locations.paths.strings_at(files)
+        paths = self.files.strings_at(files)
         if path not in paths:
             return b""
         found = np.flatnonzero(self.locations.file == files[paths.index(path)])
@@ -443,28 +450,23 @@ class DocumentList:
 
     def are_parts(self, indices: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return for each of these documents whether it is a part of a file."""
-        if self.locations is None:
-            return np.zeros(len(indices), bool)
-        are_parts: NDArray[np.bool_] = (
-            self.locations.kinds[self.locations.files_of(indices)] != Kind.FILE
-        )
+        are_parts: NDArray[np.bool_] = self.kinds_of(indices) != Kind.FILE
         return are_parts
 
     def count_members(self) -> int:
         """Return how many documents are members of archives."""
-        locations = self.locations
-        if locations is None or not np.isin(locations.kinds, ARCHIVES).any():
+        if self.kinds.isdisjoint(ARCHIVES):
             return 0
-        kinds = (locations.kinds[locations.file[some]] for some in slices_of(len(self)))
+        kinds = (self.kinds_of(rows_of(some)) for some in slices_of(len(self)))
         return sum(int(np.isin(each, ARCHIVES).sum()) for each in kinds)
 
     @property
     def has_packed_members(self) -> bool:
         """Whether reading a document again may mean unpacking it, or the archive that it is in."""
-        if self.locations is None:
+        if self.kinds.isdisjoint(ARCHIVES):
             return False
         archives = np.flatnonzero(np.isin(self.locations.kinds, ARCHIVES))
-        paths = self.locations.paths.strings_at(archives)
+        paths = self.files.strings_at(archives)
         return not all(
             path.lower().endswith((b".tar", b".warc", b".wet", b".xml")) for path in paths
         )
@@ -472,18 +474,17 @@ class DocumentList:
     @property
     def has_parquet(self) -> bool:
         """Whether reading a document again may mean decoding many others."""
-        return self.locations is not None and bool((self.locations.kinds == Kind.PARQUET).any())
+        return Kind.PARQUET in self.kinds
 
     @property
     def record_fields(self) -> RecordFields | None:
         """The fields of text and id in a record; None without records among the documents."""
-        has_records = self.locations is not None and (self.locations.kinds >= Kind.JSON).any()
-        return self.record_files.fields if has_records else None
+        return self.record_files.fields if max(self.kinds, default=Kind.FILE) >= Kind.JSON else None
 
     @property
     def spans(self) -> NDArray[np.int64]:
         """Bytes to read for each document: int64 array of shape (n,)."""
-        return self.sizes if self.locations is None else self.locations.lengths
+        return self.sizes if self.parts is None else self.parts.lengths
 
 
 def find_in_lists(lists: Sequence[DocumentList], document: int) -> tuple[DocumentList, int]:

@@ -61,7 +61,7 @@ def expand_records(
     known_records : of earlier runs; such files are not read.
 
     """
-    place = documents.locations or Locations.of_files(documents.names, documents.sizes)
+    place = documents.locations
     kinds, paths, arrays = place.kinds.copy(), place.paths, run.arrays
     pieces, replaced = list[_Piece](), list[int]()
     skipped: list[SkippedFile] = []
@@ -123,7 +123,7 @@ def expand_records(
         names=StringTable.concatenate(_alternate(whole, [each.names for each in pieces]), arrays),
         sizes=arrays.take(documents.sizes, source),
         mtimes=arrays.take(documents.mtimes, source),
-        locations=Locations(
+        parts=Locations(
             paths,
             kinds,
             arrays.take(place.file, source),
@@ -147,7 +147,6 @@ def _alternate(rests: list[T], pieces: list[T]) -> list[T]:
 def _without_repeats(run: Run, documents: DocumentList) -> tuple[DocumentList, list[SkippedFile]]:
     """Return the documents with each name once, and the records whose names are repeated."""
     place = documents.locations
-    assert place is not None
     first_of: dict[int, int] = {}
     for rows in documents.names.repeats(run.arrays):
         first, *others = sorted(rows, key=lambda row: (place.numbers[row] > 0, row))
@@ -172,11 +171,9 @@ def _find_copies(run: Run, documents: DocumentList, first_of: Mapping[int, int])
 
     first_of : the first row of each of the others of its name.
     """
-    assert documents.locations is not None
     wanted = np.array(sorted({*first_of, *first_of.values()}), np.int64)
-    kinds = documents.locations.kinds[documents.locations.file[wanted]]
     prints: dict[int, bytes] = {}
-    for indices in batches(run, documents, wanted[np.isin(kinds, ROWS)]):
+    for indices in batches(run, documents, wanted[np.isin(documents.kinds_of(wanted), ROWS)]):
         batch = read_batch(documents, indices)
         for at, row in enumerate(batch.indices.tolist()):
             prints[row] = blake2b(batch.content(at), digest_size=16).digest()

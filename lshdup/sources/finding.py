@@ -99,8 +99,7 @@ def find_documents(
             run.skipped(each.skipped)
             skipped.append(each if each.record else SkippedFile(each.skipped))
     found = replace(found, skipped=tuple(skipped))
-    place = found.locations
-    if params.split and not (place is not None and (place.kinds == Kind.SPLIT).any()):
+    if params.split and Kind.SPLIT not in found.kinds:
         run.warn(f"--split {quoted(params.split)} matches no line of any text file: none was cut")
     return found
 

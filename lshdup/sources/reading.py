@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import slices_of
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, describe_error, find_reason
@@ -90,12 +89,7 @@ def batches(
     Parts of files come in the order of their locations, and each batch is of one `Kind`. Each
     thread of the run gets as many batches, of the same length.
     """
-    locations, ordered = documents.locations, [indices]
-    if locations is not None:
-        for some in slices_of(len(indices)):
-            locations.files_of(indices[some])
-        ordered = locations.reading_order(run, indices)
-    for each in ordered:
+    for each in documents.reading_order(run, indices):
         shares = run.jobs * -(-len(each) // (run.jobs * BATCH_DOCUMENTS)) or 1
         most = min(max(-(-len(each) // shares), _LEAST_DOCUMENTS), BATCH_DOCUMENTS)
         for batch in cut_by_size(run.arrays.take(documents.spans, each), most, BATCH_BYTES):
@@ -134,9 +128,8 @@ def read_batch(
         len(indices) and (spans.min() < 0 or spans.max() >= 1 << 31),
         "documents of a size that none can have",
     )
-    locations = documents.locations
-    if locations is not None and len(indices):
-        kind = Kind(int(locations.kinds[locations.files_of(indices)[0]]))
+    if documents.parts is not None and len(indices):
+        kind = Kind(int(documents.kinds_of(indices)[0]))
         if kind != Kind.FILE:
             return _read_parts(documents, indices, kind, buffer or Buffer())
     paths = documents.names.take(indices)
@@ -167,7 +160,6 @@ def _read_parts(
 ) -> TextBatch:
     """Read documents that are records or lines, of one file or of several."""
     locations = documents.locations
-    assert locations is not None
     refuse_if(locations.starts[indices].min() < 0, "rows before the first")
     is_list = kind == Kind.IDS
     cuts = np.flatnonzero(np.diff(locations.file[indices])) + 1

@@ -133,7 +133,6 @@ def rewrite(
     """
     files, targets = check_target(documents, target)
     locations = documents.locations
-    assert locations is not None
     if files:
         _check_room([path for _, path in files], targets, share)
     for folder in dict.fromkeys(goal.parent for goal in targets if goal != Path(target)):
@@ -166,7 +165,6 @@ def rewrite(
 def _examples(documents: DocumentList) -> I64:
     """Return a document of each file, -1 if the file has none: int64 array."""
     locations = documents.locations
-    assert locations is not None
     examples = np.full(len(locations.paths), -1, np.int64)
     for start in range(0, len(documents), _AT_ONCE):
         file = locations.file[start : start + _AT_ONCE]
@@ -177,7 +175,6 @@ def _examples(documents: DocumentList) -> I64:
 def count_bytes(documents: DocumentList) -> int:
     """Return the bytes of the files that `write_without` reads."""
     locations = documents.locations
-    assert locations is not None
     examples = _examples(documents)
     size = int(documents.sizes[examples[examples >= 0]].sum())
     for number in np.flatnonzero((examples < 0) & np.isin(locations.kinds, ROWS)).tolist():
@@ -315,8 +312,6 @@ def check_target(
     documents have been read; before that, files among them may turn out to be no documents.
     """
     locations = documents.locations
-    if locations is None:
-        raise _not_all_rows(documents, np.zeros(len(documents), bool))
     have_rows = np.isin(locations.kinds, ROWS)
     rows = have_rows[locations.file]
     if not (rows.all() if read else have_rows.any()):
@@ -341,7 +336,7 @@ def _not_all_rows(documents: DocumentList, rows: NDArray[np.bool_]) -> Parameter
         f"not all documents are rows of JSON Lines, CSV or Parquet files"
         f"{f': {quoted(name)} is none' * bool(name)}, so no filtered file can be written"
     )
-    if documents.locations is None or not rows.any():
+    if not rows.any():
         hint = (
             "name files of rows only; --text-field takes the rows of files in folders too; "
             "--emit drop lists names"
@@ -462,8 +457,7 @@ def _check_room(paths: list[bytes], targets: list[Path], share: float) -> None:
 
 def check_cutting(documents: DocumentList) -> None:
     """Raise before the work if texts of these documents cannot be cut."""
-    locations = documents.locations
-    if locations is not None and (locations.kinds == Kind.CSV).any():
+    if Kind.CSV in documents.kinds:
         message = "--write cuts the rows of JSON Lines and Parquet files, not of CSV"
         raise ParameterError(message, "--emit spans says where to cut")
 

@@ -61,7 +61,7 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     kind : "shingles" for the documents and their unfiltered sets; "signatures" for the documents,
         their signatures and the filter; "segment" for everything.
     """
-    documents, locations = collection.documents, collection.documents.locations
+    documents, locations = collection.documents, collection.documents.parts
     # The list that a part is of knows what was skipped there.
     skipped = collection.skipped + (documents.skipped if kind != "segment" else ())
     arrays: dict[str, Array] = _string_arrays("names", documents.names)

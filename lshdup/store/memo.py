@@ -326,7 +326,7 @@ def load_known_records(run: Run, store: Store, params: DocumentParams) -> KnownR
         # A damaged segment is rebuilt, and that is said then.
         with contextlib.suppress(ArtifactError, IndexError):
             held = store.load_collection(name, here=True, verify=False)
-            if held is not None and held.documents.locations is not None and not _is_part(held):
+            if held is not None and held.documents.parts is not None and not _is_part(held):
                 held = store.load_collection(name, here=True)
                 known = {**(find_known_records(run, held, params) if held else {}), **known}
     return known

@@ -133,6 +133,7 @@ def decode(
     params: ShingleParams = DEFAULT_SHINGLE,
     max_bytes: int = DEFAULT_MAX_BYTES,
     limits: FormatLimits = DEFAULT_FORMATS,
+    form: Form | None = None,
 ) -> Text:
     """Decode the bytes of one document (docs/reference/definitions.md, "Text").
 
@@ -141,6 +142,7 @@ def decode(
         by byte-order mark, UTF-8, the declaration of an HTML page, or detected.
     max_bytes : the most bytes that a compressed file is decompressed to.
     limits : bounds for reading one office document or mail.
+    form : as of `mail_form`, if that was asked.
     """
     if compression.name_of(data):
         inner = _decompress(data, max_bytes)
@@ -150,7 +152,7 @@ def decode(
         return replace(text, packed=compression.name_of(data))
     if file_type := office_types.recognize_file_type(data):
         return _read_office(data, file_type, limits)
-    form = mail_form(data, path, params)
+    form = mail_form(data, path, params) if form is None else form
     if form == Form.MAIL:
         return decode_mails([bare_mail_file(data, path)], params, limits)[0]
     text = _decode_text(data, path, params)
@@ -195,14 +197,18 @@ def decode_mails(mails: list[bytes], params: ShingleParams, limits: FormatLimits
 
 
 def decode_record(
-    data: bytes, params: ShingleParams, limits: FormatLimits = DEFAULT_FORMATS
+    data: bytes,
+    params: ShingleParams,
+    limits: FormatLimits = DEFAULT_FORMATS,
+    form: Form | None = None,
 ) -> Text:
     """Decode a text that is the field of a record, or several of them.
 
     params : with the encoding of texts that are not UTF-8, as in CSV; "": as a page declares, or
         detected.
+    form : as of `decode`.
     """
-    form = mail_form(data, None, params)
+    form = mail_form(data, None, params) if form is None else form
     if form == Form.MAIL:
         return decode_mails([bare_mail_file(data, None)], params, limits)[0]
     fields = data.removeprefix(codecs.BOM_UTF8).split(PART)

@@ -383,14 +383,11 @@ new folders.txt|desktop.ini|downloads.txt|日本.txt
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("below", ["", "Documents/{}", "{}/a.txt", "x/{}/y/b"])
 def test_names_of_copies_are_known(form, below):
-    """Of a path alone and of many together, which are looked at by a shorter way."""
     upper = [name.upper() for name in _MARKED]
     for names, marks in ((_MARKED, 1), (upper, 1), (_UNMARKED, 0)):
         paths = [unicodedata.normalize(form, (below or "{}").format(name)) for name in names]
         paths = [os.fsencode(path) for path in paths]
         assert dict.fromkeys(paths, marks) == {path: preferring.count_marks(path) for path in paths}
-        together = preferring.marks_of(StringTable.from_strings(paths)).tolist()
-        assert together == [marks] * len(paths)
 
 
 @given(st.lists(st.text("ab/.~1é", min_size=1, max_size=6), unique=True, min_size=1))
@@ -426,18 +423,18 @@ def test_first_of_the_lines_of_files():
     none = np.zeros(4, np.int64)
     locations = locations_of([b"k", b"l/1", b"l/2"], [Kind.IDS] * 3, none)
     names, docs = [b"a", b"b", b"c", b"d"], {"arguments": (b"l", b"k")}
-    assert preferred(names, "first", locations=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
+    assert preferred(names, "first", parts=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
     # Records are kept by their places; among files they have the paths of their files.
-    assert preferred(names, "", locations=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
-    assert preferred(names, "shortest-path", locations=locations, **docs)[0] == names
+    assert preferred(names, "", parts=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
+    assert preferred(names, "shortest-path", parts=locations, **docs)[0] == names
     mixed = replace(locations, kinds=np.array([Kind.FILE, Kind.IDS, Kind.IDS], np.uint8))
-    assert preferred(names, "", locations=mixed, **docs)[0] == names
+    assert preferred(names, "", parts=mixed, **docs)[0] == names
 
 
 def test_whole_files_come_before_parts_of_files():
     """A part cannot be removed with its name, and a file that is kept can be seen."""
     paths, kinds = [b"a.zip", b"box", b"deep/er/file"], [Kind.ZIP, Kind.MBOX, Kind.FILE]
-    more = {"locations": locations_of(paths, kinds, np.array([0, 1, 2, 0]))}
+    more = {"parts": locations_of(paths, kinds, np.array([0, 1, 2, 0]))}
     names = zipped, one, two, file = [b"a.zip/x", b"box:1", b"box:2", b"deep/er/file"]
     for keep in ("", "shortest-path", "first"):
         assert preferred(names, keep, **more)[0][0] == file, keep

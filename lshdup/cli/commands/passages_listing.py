@@ -136,7 +136,6 @@ class PassageListing:
         """
         documents = self._lists[0]
         locations = documents.locations
-        assert locations is not None
         starts, file = locations.starts[runs.documents], locations.file[runs.documents]
         runs = runs.take(np.lexsort((runs.first, starts, file)))
         for part in cut_by_size(runs.sizes, PIECE_ROWS, _AT_ONCE):
