@@ -6,7 +6,7 @@ gone), or one collection of folders and files, which is read each time.
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ def load_sides(
     compared.
 
     """
-    other = _select_store(others)
+    other = select_store(others)
     fates: Counter[str] = Counter()
     there: tuple[Collection, Side] | None = None
     if other is None:
@@ -130,7 +130,7 @@ def load_sides(
     )
 
 
-def _select_store(others: tuple[bytes, ...]) -> Path | None:
+def select_store(others: Sequence[bytes]) -> Path | None:
     """Return the store that OTHER is, None for folders and files. Refuse a mixture."""
     stores = [each for each in others if Store(Path(os.fsdecode(each))).is_ours()]
     if not stores:
@@ -238,7 +238,7 @@ def _advise_index(others: tuple[bytes, ...]) -> str:
     )
 
 
-def _listed(names: tuple[bytes, ...]) -> str:
+def _listed(names: Sequence[bytes]) -> str:
     """Return the first names for a sentence.
 
     >>> _listed((b"a", b"b", b"c")), _listed((b"a", b"b", b"c", b"d"))

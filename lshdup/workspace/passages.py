@@ -1,6 +1,5 @@
 """Passages of documents: one pass over them, then the comparison of their tokens."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from lshdup.shingling.shingler import ShingleBatch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named
 from lshdup.store.results_io import load_passages, save_passages
-from lshdup.store.store import Store
+from lshdup.workspace.against import select_store
 from lshdup.workspace.loading import find_named, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -169,8 +168,7 @@ def _find_others(
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
     reader = Workspace(run, None, apart=run.apart)
-    store = Path(os.fsdecode(others[0]))
-    if len(others) == 1 and Store(store).is_ours():
+    if (store := select_store(others)) is not None:
         held = load_last_collection(Workspace(run, store, read_only=True), verify=True)
         if held is None:
             message = f"the store {store} holds no documents"
