@@ -330,14 +330,15 @@ class Store:
     def drop(self, kind: str, *, keep: bool = False) -> None:
         """Remove an artifact that cannot be used. keep : move it into the memo instead."""
         self._loaded.pop(kind, None)
-        above, _, name = self.path(kind).relative_to(self.folder).as_posix().rpartition("/")
+        path = self.path(kind)
         with contextlib.suppress(OSError):
             if keep:
                 self._keep(kind)
                 return
-            (Folder(self.folder, *filter(None, [above])).path / name).unlink()
-            if above:  # as far as it is empty
-                (self.folder / above).rmdir()
+            Folder(self.folder, *path.relative_to(self.folder).parts[:-1])  # follows no link
+            path.unlink()
+            if path.parent != self.folder:  # as far as it is empty
+                path.parent.rmdir()
 
     # --- collections ------------------------------------------------------------------------------
 
