@@ -24,10 +24,9 @@ from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh import band_plan, band_table
-from lshdup.lsh.buckets import Buckets, Components, SharedBuckets
+from lshdup.lsh.buckets import Components, SharedBuckets, say_large_bucket
 from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_exact_duplicates
 from lshdup.params import BandParams, ClusterParams, PairParams, Params
-from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import find_documents
 
 #: The kernels of the main path, in the order of their calls.
@@ -41,10 +40,6 @@ KERNELS = (
 )  # fmt: skip
 
 _DEFAULTS = Params()
-
-#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
-#: gigabytes.
-_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 
 #: More similarities for `--keep central` are announced: they take seconds.
 _MANY_COMPARISONS = 1 << 22
@@ -176,7 +171,7 @@ def find_clusters(
         assert index is not None
         shared = SharedBuckets.of(run, index.table, params.max_bucket)
         buckets = shared.counts
-        say_large_bucket(run, collection.documents, buckets, clustering=True)
+        say_large_bucket(run, buckets, collection.documents.names, clustering=True)
         components = Components.of(run, shared, ordered)
         side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(
@@ -199,25 +194,3 @@ def find_clusters(
     groups = clusters.expand_clusters(groups, duplicate_of, order)
     unreadable = distinct(np.concatenate(lost))[0]
     return ClustersFound(groups.without(unreadable), duplicate_of, compared, buckets, unreadable)
-
-
-def say_large_bucket(
-    run: Run, documents: DocumentList, buckets: Buckets, *, clustering: bool = False
-) -> None:
-    """Say what the largest bucket means for time and memory, if it has many documents.
-
-    clustering : whether clusters are made of it, or pairs.
-    """
-    size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
-    if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
-        return
-    means = (
-        f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
-        if clustering
-        else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
-    )
-    run.say(
-        f"a bucket has {size:,} documents: {means}; one is"
-        f" {os.fsdecode(documents.names[buckets.example])}; --ignore-common X or --template FILE"
-        " compares without what they share, --max-bucket N leaves such buckets out"
-    )

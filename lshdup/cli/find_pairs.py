@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.wording import count_of
+from lshdup.base.wording import count_of, printable
 from lshdup.cli.console import Console
 from lshdup.cli.messages import (
-    say_buckets,
+    describe_likeness,
     say_collection,
     say_contract,
-    say_pairs,
+    say_largest,
     say_skipped,
     warn_of_changes,
 )
@@ -22,12 +22,15 @@ from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.expand_duplicates import ExpandedPairs
-from lshdup.compare.results import ClustersFound
+from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.buckets import Buckets
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
 from lshdup.workspace.against import load_sides
 from lshdup.workspace.comparing import Comparison, load_comparison
+
+#: The threshold of the histogram that is suggested where there is no pair.
+_LOW_THRESHOLD = 0.5
 
 
 def open_comparison(
@@ -77,15 +80,7 @@ def find_pairs(session: Session, options: FindOptions) -> tuple[Comparison, Pair
     if found.by_estimate:
         shown = f"{count_of(pairs.estimates, 'pair')} of {len(pairs):,}"
         say_estimates(session, opened, shown, found.by_estimate)
-    say_pairs(
-        session.console,
-        len(pairs),
-        opened.threshold,
-        found.candidates if found.candidates >= 0 else None,
-        len(found.pairs) if opened.there is None else len(pairs),
-        options.same,
-        options.measure,
-    )
+    _say_pairs(session.console, opened, found, len(pairs))
     if opened.there is None and options.measure == "containment":
         advise_min_tokens(session.console, opened.here, found.pairs)
     return opened, found.pairs, pairs
@@ -120,11 +115,43 @@ def _say_plan(session: Session, opened: Comparison) -> None:
 
 
 def _say_buckets(session: Session, opened: Comparison, buckets: Buckets) -> None:
-    """Say which buckets were skipped, if bands found the answer."""
-    if opened.plan is not None:
-        table = opened.indexed.index.table if opened.indexed is not None else None
-        limit = opened.method.max_bucket
-        say_buckets(session.console, buckets, opened.names, limit, table)
+    """Warn of buckets that --max-bucket skipped; name the largest ones with -v if none was."""
+    console, limit = session.console, opened.method.max_bucket
+    if buckets.skipped:
+        name = printable(opened.names(np.array([buckets.example]))[0])
+        console.warn(
+            f"--max-bucket {limit} skipped {count_of(buckets.skipped, 'bucket')} with "
+            f"{count_of(buckets.documents, 'document')}: up to "
+            f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not "
+            f"count; the largest has {count_of(buckets.largest, 'document')}, with {name}"
+        )
+    elif buckets.largest and opened.indexed is not None and console.is_verbose:
+        say_largest(console, opened.indexed.index.table, opened.names)
+
+
+def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: int) -> None:
+    """Say how many pairs were found, and how long that took.
+
+    found : pairs before their exact duplicates were added. Of exact duplicates one is compared, so
+        that there may be more pairs than candidates.
+    """
+    method, threshold = opened.method, opened.params.threshold
+    line, duration = "", console.duration_of("candidates")
+    if console.is_verbose:
+        line = "" if found.candidates < 0 else f"{count_of(found.candidates, 'candidate pair')} -> "
+        if opened.there is None and len(found.pairs) != pairs and not method.same:
+            different = count_of(len(found.pairs), "pair")
+            line = f"copies compared once: {line}{different}; with all copies "
+    line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, method.same, method.measure)}"
+    line += ", none missed" if found.candidates < 0 and not console.compared_nothing else ""
+    line += duration * console.is_verbose
+    console.summarize(f"{line}; {console.seconds:.2f} s in all")
+    has_histogram = method.measure == "jaccard" and not method.same
+    if not pairs and has_histogram and threshold > _LOW_THRESHOLD:
+        console.summarize(
+            f"with --histogram --threshold {_LOW_THRESHOLD:g}, `lshdup pairs` counts the pairs"
+            " below that"
+        )
 
 
 def say_estimates(session: Session, opened: Comparison, shown: str, decided: int) -> None:
@@ -153,7 +180,8 @@ def warn_of_changed(session: Session, opened: Comparison, documents: NDArray[np.
     """
     here, there = opened.sides.separate(documents)
     warn_of_changes(session, opened.here.documents, here)
-    if changed := opened.count_changed(there):
+    changed = len(opened.lists[1].changed(there)) if opened.store is not None else 0
+    if changed:
         session.console.warn(
             f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
             "OTHER was indexed"

@@ -21,13 +21,9 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.lsh.band_table import BandTable
-    from lshdup.lsh.buckets import Buckets
     from lshdup.params import BandParams, ShingleParams
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.sources.document_list import DocumentList
-
-#: The threshold of the histogram that is suggested where there is no pair.
-LOW_THRESHOLD = 0.5
 
 #: Largest buckets that -v names.
 _BUCKETS_NAMED = 3
@@ -347,66 +343,6 @@ def say_largest(
         console.detail(
             f"{'then one of' if rank else 'the largest bucket:'}"
             f" {count_of(size, 'document')}, with {name}"
-        )
-
-
-def say_buckets(
-    console: Console,
-    buckets: "Buckets",
-    names: "Callable[[NDArray[np.int64]], list[bytes]]",
-    limit: int,
-    table: "BandTable | None" = None,
-) -> None:
-    """Warn of buckets that --max-bucket skipped.
-
-    names : returns the names of an int64 array of documents.
-    limit : value of --max-bucket.
-    table : band table whose largest buckets are named with -v if none was skipped.
-    """
-    if not buckets.skipped:
-        if buckets.largest and table is not None and console.is_verbose:
-            say_largest(console, table, names)
-        return
-    import numpy as np
-
-    name = printable(names(np.array([buckets.example]))[0])
-    console.warn(
-        f"--max-bucket {limit} skipped {count_of(buckets.skipped, 'bucket')} with "
-        f"{count_of(buckets.documents, 'document')}: up to "
-        f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not count; "
-        f"the largest has {count_of(buckets.largest, 'document')}, with {name}"
-    )
-
-
-def say_pairs(
-    console: Console,
-    pairs: int,
-    threshold: float,
-    candidates: int | None,
-    different: int,
-    same: str | None,
-    measure: str,
-) -> None:
-    """Say how many pairs were found, and how long that took.
-
-    candidates : number of pairs that were compared; None for the exact join.
-    different : number of pairs before their exact duplicates were added. Of exact duplicates one
-        is compared, so that there may be more pairs than candidates.
-    same, measure : the values of --same and --measure.
-    """
-    line, duration = "", console.duration_of("candidates")
-    if console.is_verbose:
-        line = "" if candidates is None else f"{count_of(candidates, 'candidate pair')} -> "
-        if different != pairs and same is None:
-            line = f"copies compared once: {line}{count_of(different, 'pair')}; with all copies "
-    line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, same, measure)}"
-    line += ", none missed" if candidates is None and not console.compared_nothing else ""
-    line += duration * console.is_verbose
-    console.summarize(f"{line}; {console.seconds:.2f} s in all")
-    if not pairs and same is None and measure == "jaccard" and threshold > LOW_THRESHOLD:
-        console.summarize(
-            f"with --histogram --threshold {LOW_THRESHOLD:g}, `lshdup pairs` counts the pairs below"
-            " that"
         )
 
 

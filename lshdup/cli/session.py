@@ -210,14 +210,9 @@ def resume_collecting() -> None:
         gc.enable()
 
 
-def accept_all(_documents: "DocumentList", _read: bool) -> tuple[()]:
-    """Accept all documents."""
-    return ()
-
-
 @contextmanager
 def open_session(
-    ctx: click.Context, accept: Accept = accept_all, *, check: bool | None = None
+    ctx: click.Context, accept: Accept | None = None, *, check: bool | None = None
 ) -> Iterator[Session]:
     """Check the parameters of a command, and open a console and a workspace for them.
 
@@ -290,9 +285,9 @@ def open_session(
             _say_size(console, workspace.store)
 
 
-def _accept(outputs: Outputs, accept: Accept, documents: "DocumentList", read: bool) -> None:
+def _accept(outputs: Outputs, accept: Accept | None, documents: "DocumentList", read: bool) -> None:
     """Raise before the work if an output is a document, or if a command refuses the documents."""
-    for option, path in accept(documents, read):
+    for option, path in accept(documents, read) if accept is not None else ():
         add_output(outputs, option, path)
     refuse_documents(outputs, documents)
 

@@ -4,6 +4,7 @@ Most documents share no bucket. What comes after the table needs the others only
 table are looked at once, one band after the other.
 """
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of, slices_of
-from lshdup.base.ragged import offsets_of
+from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.kernels import bands as kernels
 from lshdup.kernels.clusters import find_roots, join_buckets
@@ -37,6 +38,32 @@ class Buckets:
 
 
 NO_BUCKETS = Buckets()
+
+#: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
+#: gigabytes.
+_MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
+
+
+def say_large_bucket(
+    run: Run, buckets: Buckets, names: StringTable, *, clustering: bool = False
+) -> None:
+    """Say what the largest bucket means for time and memory, if it has many documents.
+
+    names : of all documents. clustering : whether clusters are made of it, or pairs.
+    """
+    size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
+    if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
+        return
+    means = (
+        f"quick to group if they are alike; if not, up to {pairs:,} pairs are compared"
+        if clustering
+        else f"their {pairs:,} pairs are candidates, 16 bytes each if they are found"
+    )
+    run.say(
+        f"a bucket has {size:,} documents: {means}; one is {os.fsdecode(names[buckets.example])};"
+        " --ignore-common X or --template FILE compares without what they share, --max-bucket N"
+        " leaves such buckets out"
+    )
 
 
 @dataclass(frozen=True)

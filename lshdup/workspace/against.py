@@ -125,8 +125,12 @@ def load_sides(
         )
     left, right = (_without_lost(*each, method) for each in (here, there))
     sides = Sides.of(run, left, right, method.same)
+    plan = None
+    if method.by_bands:
+        assert here[0].sketch is not None
+        plan = plan_bands(here[0].sketch.perms, params)
     return Comparison(
-        run, request, method, params, here[0], sides, there[0], store=other, fates=fates
+        run, request, method, params, here[0], sides, there[0], plan, store=other, fates=fates
     )
 
 

@@ -6,7 +6,6 @@ Pairs and groups of one collection by bands are kept in the store, and loaded if
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +26,11 @@ from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
-from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.buckets import say_large_bucket
 from lshdup.lsh.candidates import candidate_pairs
 from lshdup.params import BandParams, ClusterParams, PairParams
-from lshdup.pipeline import find_clusters, say_large_bucket
+from lshdup.pipeline import find_clusters
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
 from lshdup.workspace.index import IndexedCollection, load_or_build_index
@@ -51,6 +51,7 @@ class Comparison:
     here : the collection of DOCS.
     sides : what is compared of the documents.
     there : the collection of OTHER, if there is one.
+    plan : the bands, if bands find the pairs.
     indexed : DOCS with their bands, if bands find the pairs of DOCS.
     store : store that OTHER is; None for a collection that was read now.
     fates : number of documents of a stored OTHER that were needed and could not be read, by what
@@ -64,24 +65,10 @@ class Comparison:
     here: Collection
     sides: Sides
     there: Collection | None = None
+    plan: BandPlan | None = None
     indexed: IndexedCollection | None = None
     store: Path | None = None
     fates: Counter[str] = field(default_factory=Counter)
-
-    @cached_property
-    def plan(self) -> BandPlan | None:
-        """The bands, if bands find the pairs. Raises ParameterError if the recall is out of
-        reach.
-        """
-        if not self.method.by_bands:
-            return None
-        assert self.here.sketch is not None
-        return plan_bands(self.here.sketch.perms, self.params)
-
-    @property
-    def threshold(self) -> float:
-        """The smallest similarity of a pair."""
-        return 1.0 if self.method.same else self.params.threshold
 
     @property
     def lists(self) -> tuple[DocumentList, ...]:
@@ -143,10 +130,6 @@ class Comparison:
         here, there = (resolve_paths(*side) if len(side[1]) == 1 else [] for side in each)
         return here == there != []
 
-    def count_changed(self, documents: NDArray[np.int64]) -> int:
-        """Return how many of these documents of a stored OTHER changed since."""
-        return len(self.lists[1].changed(documents)) if self.store is not None else 0
-
 
 def load_comparison(
     run: Workspace, request: Request, method: PairParams, *, clustering: bool
@@ -167,7 +150,8 @@ def load_comparison(
     else:
         collection, side = load_side(run, request, method)
     sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of)
-    return Comparison(run, request, method, params, collection, sides, indexed=indexed)
+    plan = indexed.plan if indexed is not None else None
+    return Comparison(run, request, method, params, collection, sides, plan=plan, indexed=indexed)
 
 
 def load_side(run: Workspace, request: Request, method: PairParams) -> tuple[Collection, Side]:
@@ -200,7 +184,7 @@ def load_or_find_pairs(
 
     if earlier is not None and earlier.covers(index.plan, bands, params):
         found = earlier.at_least(threshold)
-        say_large_bucket(run, collection.documents, found.buckets)
+        say_large_bucket(run, found.buckets, collection.documents.names)
         found_at = earlier.band_params.threshold
         if found_at < threshold:
             run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
@@ -212,9 +196,9 @@ def load_or_find_pairs(
     skipped = list[Skipped]()
     side = side_of(run.but(skipped=skipped.append), collection)
     met = candidate_pairs(run, index.table, params.max_bucket)
+    say_large_bucket(run, met.buckets, collection.documents.names)
     if not knows_most:
         side.expect(met.documents)
-    say_large_bucket(run, collection.documents, met.buckets)
     sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
     found = verify(run, met, sides, threshold, earlier=earlier)
     for each in skipped:

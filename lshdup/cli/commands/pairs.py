@@ -23,7 +23,7 @@ from lshdup.cli.options import (
     table_options,
 )
 from lshdup.cli.output import OutputOptions, make_target
-from lshdup.cli.session import accept_all, open_session
+from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 
 
@@ -96,7 +96,7 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
         from lshdup.cli.commands.pairs_listing import Gate
 
         gate = Gate(options.baseline, options.changed_since, updates=updates)
-    accept = gate.accept if gate is not None else accept_all
+    accept = gate.accept if gate is not None else None
     # If nothing is compared, the baseline stays as it is.
     with open_session(ctx, accept, check=True if updates else None) as session:
         from lshdup.cli.commands import pairs_listing

@@ -331,7 +331,7 @@ def list_histogram(
         order = preference(session.run, documents, sizes, ClusterParams()).order
     except ParameterError:  # The store has not kept the order of many DOCS.
         order = np.arange(len(documents))
-    levels, duplicate_of = list_thresholds(opened.threshold), opened.sides.duplicate_of
+    levels, duplicate_of = list_thresholds(opened.params.threshold), opened.sides.duplicate_of
     steps = make_histogram(opened.run, sizes, order, distinct_pairs, duplicate_of, pairs, levels)
     named = [each for step in steps if step.example is not None for each in step.example[:2]]
     warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))

@@ -86,7 +86,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
         duplicate_of,
         order,
         documents.names.sizes,
-        list_thresholds(opened.threshold, _STEP),
+        list_thresholds(opened.params.threshold, _STEP),
         options.most or 0,
         changed,
     )
@@ -116,7 +116,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     source = set_source(session.workspace, collection)
     members = documents_to_compare(run, duplicate_of, collection.sizes)
     ranked = rank_documents(run, members, duplicate_of, order)
-    groups = cluster_pairs(run, distinct_pairs, ranked, len(documents), opened.threshold)
+    groups = cluster_pairs(run, distinct_pairs, ranked, len(documents), opened.params.threshold)
     clusters = expand_clusters(groups, duplicate_of, order)
     data["folders"] = describe_folders(run, collection, clusters, source)
     if options.passages_of_corpus:
@@ -207,7 +207,7 @@ def _parameters(opened: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the parameters of the run, for later readers of the page."""
     collection, plan = opened.here, opened.plan
     shingle, sketch = collection.shingle, collection.sketch
-    yield "threshold", f"{opened.threshold:g}"
+    yield "threshold", f"{opened.params.threshold:g}"
     yield "shingles", f"{shingle.k} {shingle.tokens}"
     for name, is_on in (
         ("--bag", shingle.bag),

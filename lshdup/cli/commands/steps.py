@@ -155,9 +155,8 @@ def index(ctx: click.Context, /, **_: object) -> int:
     and above it. Without DOCS, the table is made from signatures.npz.
     """
     with open_session(ctx) as session:
-        from lshdup.lsh.buckets import Buckets
+        from lshdup.lsh.buckets import Buckets, say_large_bucket
         from lshdup.lsh.candidates import largest_buckets
-        from lshdup.pipeline import say_large_bucket
         from lshdup.workspace.index import load_or_build_index
 
         indexed = load_or_build_index(session.workspace, session.request, save=True)
@@ -165,7 +164,7 @@ def index(ctx: click.Context, /, **_: object) -> int:
         say_collection(session, indexed.collection, 1, whole=True)
         say_contract(session.console, indexed.plan, indexed.params, whole=True)
         for size, first in largest_buckets(indexed.index.table, 1):
-            say_large_bucket(session.workspace, documents, Buckets(size, first))
+            say_large_bucket(session.workspace, Buckets(size, first), documents.names)
         if session.console.is_verbose:
             say_largest(session.console, indexed.index.table, documents.names.strings_at)
         return session.console.exit_code()
