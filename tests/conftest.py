@@ -264,8 +264,8 @@ def killed_behind_segments(*arguments, batch, parts):
     memo, and kill it there.
     """
     script = f"""
-import os, signal, lshdup.sources.reading, lshdup.store.memo
-lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = {batch}, 0.0
+import os, signal, lshdup.sources.text_batches, lshdup.store.memo
+lshdup.sources.text_batches.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = {batch}, 0.0
 add, left = lshdup.store.memo.Memo.add, [{parts}]
 def killing(self, part):
     add(self, part)

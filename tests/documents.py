@@ -13,7 +13,7 @@ from lshdup.base.run import Run
 from lshdup.params import DocumentParams
 from lshdup.shingling.inspection import _cut
 from lshdup.sources.finding import find_documents
-from lshdup.sources.reading import batches, read_batch
+from lshdup.sources.text_batches import batches, read_batch
 
 
 def find(*names, store=None, id_lists=False, **params):

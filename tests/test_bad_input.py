@@ -32,7 +32,7 @@ from lshdup.params import ShingleParams
 from lshdup.shingling import normalization
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.reading import TextBatch, read_batch
+from lshdup.sources.text_batches import TextBatch, read_batch
 from lshdup.text import html
 from lshdup.text.decoding import decode
 from tests import reference

@@ -20,7 +20,7 @@ from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from lshdup.store import npz
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT, RUN, part, require
@@ -93,7 +93,7 @@ def test_text_that_outgrows_its_room_by_a_hair():
     text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
     script = f"""
 import numpy as np
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from tests.fuzz.fences import run_fenced

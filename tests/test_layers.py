@@ -165,7 +165,7 @@ UPWARDS = [
     "from lshdup import absent",
 ]
 PRIVATE = [
-    "from lshdup.sources.reading import _private",
+    "from lshdup.sources.text_batches import _private",
     "from lshdup import errors\nerrors._private",
 ]
 RIGHT = [
@@ -177,7 +177,7 @@ RIGHT = [
 
 @pytest.mark.parametrize("statement", [*UPWARDS, *PRIVATE, *RIGHT])
 def test_wrong_imports_are_found(tmp_path, statement):
-    for module in ("sources/a", "sources/reading", "text/names", "store/npz", "errors"):
+    for module in ("sources/a", "sources/text_batches", "text/names", "store/npz", "errors"):
         path = tmp_path / f"{module}.py"
         path.parent.mkdir(exist_ok=True)
         (path.parent / "__init__.py").touch()

@@ -25,7 +25,7 @@ from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
-from lshdup.sources.reading import batches, read_batch
+from lshdup.sources.text_batches import batches, read_batch
 
 AIMS = {"shingle": "700 MB/s", "sketch": "6 µs"}
 SETS = 256

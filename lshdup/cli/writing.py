@@ -113,7 +113,7 @@ def write(
     assert options.write is not None
     console, documents = session.console, sides[0]
     not_compared = clusters.representative[: len(documents)] < 0
-    skipped = [each.skipped for each in uncompared]
+    skipped = [each.skipped for each in (*uncompared, *documents.skipped)]
     refuse_nothing(int((~not_compared).sum()), skipped)
     gone = _find_gone(clusters, documents, uncompared)
     list_removed(
@@ -202,7 +202,7 @@ def refuse_nothing(compared: int, uncompared: "list[Skipped]") -> None:
     """Raise InputError if no document was compared: what is written would be a copy.
 
     compared : number of documents.
-    uncompared : rows of DOCS that are no documents.
+    uncompared : files and rows of DOCS that are no documents.
     """
     if not compared:
         example = min(uncompared, key=lambda each: not each.is_error, default=None)

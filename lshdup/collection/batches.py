@@ -21,7 +21,7 @@ from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import LARGE, Buffer
-from lshdup.sources.reading import BATCH_BYTES, batches, read_batch
+from lshdup.sources.text_batches import BATCH_BYTES, batches, read_batch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -26,7 +26,7 @@ from lshdup.shingling.shingler import (
     shingle_hash,
     too_long_error,
 )
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 
 
 @dataclass(frozen=True)

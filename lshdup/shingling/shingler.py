@@ -22,7 +22,7 @@ from lshdup.kernels.text import Cutting
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.normalization import NO_TABLE, char_table, normal_form
 from lshdup.sources.files import LARGE
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from lshdup.text.decoding import (
     Text,
     decode,

@@ -18,7 +18,6 @@ from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.sources.document_list import DocumentList, Locations
-from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import (
     ROWS,
     Kind,
@@ -27,6 +26,7 @@ from lshdup.sources.records import (
     describe_too_large,
     name_records,
 )
+from lshdup.sources.text_batches import batches, read_batch
 
 T = TypeVar("T")
 

@@ -53,12 +53,12 @@ def stat_files(run: Run, paths: StringTable) -> Stats:
     n = len(paths)
     sizes, mtimes = np.full(n, -1, np.int64), np.zeros(n, np.int64)
     if KERNELS_KNOW_THE_SYSTEM and n:
+        longest = int(paths.sizes.max()) + 1  # with the NUL that ends a path
 
         def part(rows: slice) -> None:
             offsets, record = paths.offsets[rows.start :], np.zeros(kernels.RECORD, np.uint64)
-            kernels.stat_files(
-                paths.values, offsets, _path_room(paths), record, sizes[rows], mtimes[rows]
-            )
+            path = np.empty(longest, np.uint8)
+            kernels.stat_files(paths.values, offsets, path, record, sizes[rows], mtimes[rows])
 
         run_in_parts(n, run.jobs, part, least=4096)
     failed: dict[int, OSError | None] = {}
@@ -126,8 +126,9 @@ def read_files(
     starts, lengths, outcomes = offsets[:-1], expected.copy(), np.full(n, -1, np.int64)
     text = (buffer or Buffer()).room(int(offsets[-1]) + PADDING)
     if KERNELS_KNOW_THE_SYSTEM and n:
+        path = np.empty(int(paths.sizes.max()) + 1, np.uint8)
         kernels.read_files(
-            paths.values, paths.offsets, _path_room(paths), READ, text, starts, expected, outcomes
+            paths.values, paths.offsets, path, READ, text, starts, expected, outcomes
         )
     text[offsets[-1] :] = 0
     failed: dict[int, OSError | RecordError] = {}
@@ -180,11 +181,6 @@ def read_spans(
     text[size:] = 0
     span = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
     return text, starts - starts[firsts][span] + offsets[:-1][span]
-
-
-def _path_room(paths: StringTable) -> NDArray[np.uint8]:
-    """Return scratch memory for any of the paths and the NUL that ends it."""
-    return np.empty(int(paths.sizes.max()) + 1, np.uint8)
 
 
 def _read(path: bytes, most: int) -> bytes:

@@ -6,6 +6,7 @@ import errno
 import os
 import shlex
 import stat
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -30,9 +31,9 @@ from lshdup.sources.files import stat_files
 from lshdup.sources.patterns import GLOB, Rules, Selection
 from lshdup.sources.readers import (
     ARCHIVE_ENDINGS,
+    JSON_LINES_ENDINGS,
     RecordFiles,
     classify_file,
-    is_archive,
     is_dump,
     may_end,
 )
@@ -347,7 +348,16 @@ class Finder:
 
         arguments : one side of a comparison; there may be records on the other.
         """
-        self._say_closed_archives(names)
+        met = Counter[Kind]()
+        if may_end(names, (*ARCHIVE_ENDINGS, *JSON_LINES_ENDINGS)):
+            met.update(
+                classify_file(name, named=True, field_given=False, archives=False)
+                for name in names
+                if name not in self.records
+            )
+        if closed := met[Kind.TAR] + met[Kind.ZIP] + met[Kind.WARC]:
+            what = count_of(closed, "archive in a folder is", "archives in folders are")
+            self.run.say(f"{what} not opened; --archives takes the documents in them")
         if self.params.text_field or self.params.id_field:
             option = "--text-field" if self.params.text_field else "--id-field"
             may_name_mails = self.params.id_field.lower() == MESSAGE_ID and option == "--id-field"
@@ -356,27 +366,10 @@ class Finder:
                 self.run.say(
                     f"{option} has no effect on {where}: no JSON Lines, CSV or Parquet file"
                 )
-            return
-        met = 0
-        if may_end(names, (b".jsonl", b".ndjson")):
-            met = sum(
-                name not in self.records
-                and classify_file(name, named=True, field_given=False, archives=False) == Kind.JSON
-                for name in names
-            )
-        if met:
+        elif rows := met[Kind.JSON]:
             one, many = "JSON Lines file in a folder is", "JSON Lines files in folders are each"
-            what = count_of(met, one, many)
+            what = count_of(rows, one, many)
             self.run.say(f"{what} one document; --text-field NAME takes the rows")
-
-    def _say_closed_archives(self, names: StringTable) -> None:
-        """Say how many archives in folders are not opened."""
-        if self.params.archives or not may_end(names, ARCHIVE_ENDINGS):
-            return
-        met = sum(name not in self.records and is_archive(name) for name in names)
-        if met:
-            what = count_of(met, "archive in a folder is", "archives in folders are")
-            self.run.say(f"{what} not opened; --archives takes the documents in them")
 
     def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
         self.run.skipped(Skipped(name, reason, detail))

@@ -77,6 +77,7 @@ _ENDINGS = {
     Kind.CSV: (b".csv", b".tsv"),
     Kind.JSON: (b".jsonl", b".ndjson"),
 }
+JSON_LINES_ENDINGS = _ENDINGS[Kind.JSON]
 #: The endings of archives that are told by their names alone.
 ARCHIVE_ENDINGS = tuple(
     ending for kind in (Kind.TAR, Kind.ZIP, Kind.WARC) for ending in _ENDINGS[kind]
@@ -256,6 +257,7 @@ class RecordFiles:
         return RecordFiles, (self.folder, self.fields, self.longest)
 
     def __del__(self) -> None:
+        # In a circle of objects a file would be collected before the `_Unpacked` that closes it.
         for unpacked in self._unpacked.values():
             unpacked.file.close()
 

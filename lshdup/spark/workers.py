@@ -27,8 +27,8 @@ from lshdup.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.sources.jsonlines import parse_record
 from lshdup.sources.parquet import content
-from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, cut_by_size
 from lshdup.sources.records import RecordError, RecordFields
+from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, cut_by_size
 
 #: Arrow's record batches; pyarrow is installed only where Spark is.
 Batches = Iterator[Any]

@@ -19,7 +19,7 @@ from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList, find_in_lists
-from lshdup.sources.reading import read_batch
+from lshdup.sources.text_batches import read_batch
 from lshdup.text.decoding import find_offsets
 from lshdup.version import __version__
 from lshdup.views.changes import ALIKE

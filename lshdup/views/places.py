@@ -20,7 +20,7 @@ from lshdup.shingling.inspection import RunLocator, locate_tokens
 from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer
-from lshdup.sources.reading import TextBatch, batches, read_batch
+from lshdup.sources.text_batches import TextBatch, batches, read_batch
 from lshdup.text.decoding import Text, find_offsets
 
 I64 = NDArray[np.int64]

@@ -22,7 +22,7 @@ from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, PairParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from lshdup.store import results_io
 from lshdup.workspace.loading import signing
 from lshdup.workspace.lookup import NamedDocument

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lshdup.collection.collection import Collection
     from lshdup.sources.document_list import DocumentList
-    from lshdup.sources.reading import TextBatch
+    from lshdup.sources.text_batches import TextBatch
     from lshdup.text.decoding import Text
 
 
@@ -106,7 +106,7 @@ class NamedDocument:
         import numpy as np
 
         from lshdup.base.skipped import Reason
-        from lshdup.sources.reading import TextBatch, read_batch
+        from lshdup.sources.text_batches import TextBatch, read_batch
 
         if self.raw is not None:
             return TextBatch.of([0], [self.raw], [self.name])

@@ -16,7 +16,7 @@ from lshdup.compare.fingerprints import LEVELS, Fingerprints
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes
 from lshdup.sources.finding import find_documents
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from tests import reference
 from tests.conftest import ROOT, RUN, many
 

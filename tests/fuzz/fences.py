@@ -9,7 +9,7 @@ import mmap
 import numpy as np
 
 from lshdup.shingling.shingler import ScratchHolder, scratch_arrays
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 
 _PAGE = mmap.PAGESIZE
 _CANARY = 0xA5

@@ -7,7 +7,7 @@ import numpy as np
 
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.reading import read_batch
+from lshdup.sources.text_batches import read_batch
 from tests.documents import find
 from tests.fuzz import Tally
 from tests.fuzz.fences import run_fenced

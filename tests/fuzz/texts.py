@@ -15,7 +15,7 @@ from lshdup.base.skipped import Reason
 from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from lshdup.text.office_types import recognize_file_type
 from tests import reference
 from tests.conftest import ROOT

@@ -15,7 +15,7 @@ from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from tests import reference
 from tests.conftest import many
 from tests.documents import list_tokens

@@ -13,7 +13,7 @@ from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import RunLocator, locate_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from tests import reference
 from tests.conftest import many, part
 from tests.documents import list_tokens

@@ -15,7 +15,7 @@ from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import files
 from lshdup.sources.document_list import DocumentList, describe_docs, summarize_docs, typed_name
-from lshdup.sources.reading import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
+from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.text.decoding import decode
 from tests import reference
 from tests.documents import batch_texts, find, reasons

@@ -22,8 +22,8 @@ from lshdup.collection.set_source import set_source
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
 from lshdup.sources import parquet, readers
-from lshdup.sources.reading import batches, read_batch
 from lshdup.sources.records import RecordError
+from lshdup.sources.text_batches import batches, read_batch
 from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import load_signatures
@@ -45,7 +45,7 @@ def small(monkeypatch):
     """
     monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     monkeypatch.setattr("lshdup.compare.verification.BLOCK_BYTES", 1 << 13)
-    monkeypatch.setattr("lshdup.sources.reading.BATCH_DOCUMENTS", 16)
+    monkeypatch.setattr("lshdup.sources.text_batches.BATCH_DOCUMENTS", 16)
     monkeypatch.setattr(parquet, "_SLAB_ROWS", 7)
 
 
@@ -205,7 +205,7 @@ def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch
     """Not all of a file can be put aside; what was good before is good for verification, too;
     whatever is read together.
     """
-    monkeypatch.setattr("lshdup.sources.reading.BATCH_DOCUMENTS", batch)
+    monkeypatch.setattr("lshdup.sources.text_batches.BATCH_DOCUMENTS", batch)
     rng = random.Random(1)
     texts = [" ".join(str(rng.randrange(10**6)) for _ in range(40)) for _ in range(111)]
     for number in range(1, 111, 2):

@@ -25,7 +25,7 @@ from lshdup.pipeline import expand_copies
 from lshdup.sources import parquet
 from lshdup.sources.finding import find_documents
 from lshdup.sources.readers import RecordFiles
-from lshdup.sources.reading import read_batch
+from lshdup.sources.text_batches import read_batch
 from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request

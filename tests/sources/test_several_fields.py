@@ -12,8 +12,8 @@ from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import jsonlines
-from lshdup.sources.reading import read_batch
 from lshdup.sources.records import RecordError, RecordFields
+from lshdup.sources.text_batches import read_batch
 from tests import reference
 from tests.conftest import require
 from tests.documents import find

@@ -13,11 +13,11 @@ from tests.running import as_variables, clean_environment
 #: seconds, or may write files of so many bytes. A step is what changes a file system.
 DISTURBING = """
 import json, os, resource, signal, sys, threading
-import lshdup.sources.reading, lshdup.store.memo, lshdup.base.memory
+import lshdup.sources.text_batches, lshdup.store.memo, lshdup.base.memory
 from lshdup.__main__ import _end_interrupted
 from lshdup.cli.main import program
 
-lshdup.sources.reading.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = 5, 0.0
+lshdup.sources.text_batches.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = 5, 0.0
 lshdup.base.memory.MOST_IN_MEMORY = 0
 signal.signal(signal.SIGINT, _end_interrupted)  # as it is before the program is imported
 os.fsync = lambda _: None  # a step all the same; no power cut will meet these files

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import lshdup.base.memory
-import lshdup.sources.reading
+import lshdup.sources.text_batches
 import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.loading
@@ -180,7 +180,7 @@ def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 20)
+    monkeypatch.setattr(lshdup.sources.text_batches, "BATCH_DOCUMENTS", 20)
     monkeypatch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import lshdup.sources.reading
+import lshdup.sources.text_batches
 import lshdup.store.memo
 from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PairParams
@@ -111,7 +111,7 @@ def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch
     monkeypatch.setattr(Store, "refuse_obstacles", lambda _: None)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # no power cut will meet these artifacts
     monkeypatch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
-    monkeypatch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(lshdup.sources.text_batches, "BATCH_DOCUMENTS", 2)
     for documents in ((b"d",), (b"d", b"dir")):
         place(name, kind)
         before = outside()

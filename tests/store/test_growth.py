@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-import lshdup.sources.reading
+import lshdup.sources.text_batches
 import lshdup.store.memo
 from lshdup.errors import LshdupError
 from lshdup.params import ClusterParams, DocumentParams, PairParams
@@ -106,7 +106,7 @@ class Growth(RuleBasedStateMachine):
         self.before, self.home = Path.cwd(), tempfile.mkdtemp()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(os, "fsync", lambda _: None)  # no power cut will meet these artifacts
-        self.patch.setattr(lshdup.sources.reading, "BATCH_DOCUMENTS", 2)
+        self.patch.setattr(lshdup.sources.text_batches, "BATCH_DOCUMENTS", 2)
         self.patch.setattr(lshdup.store.memo, "PATIENCE", 0.0)
         os.chdir(self.home)
         os.makedirs("d/q/s")

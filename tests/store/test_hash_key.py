@@ -10,7 +10,7 @@ import pytest
 from lshdup.errors import ParameterError
 from lshdup.params import ShingleParams, key_name
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
-from lshdup.sources.reading import TextBatch
+from lshdup.sources.text_batches import TextBatch
 from tests import reference
 
 KEY = "correct horse battery staple"

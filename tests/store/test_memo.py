@@ -8,7 +8,7 @@ import pytest
 
 import lshdup.base.ragged
 import lshdup.collection.collection
-import lshdup.sources.reading
+import lshdup.sources.text_batches
 import lshdup.store.memo
 import lshdup.store.store
 from lshdup.params import DocumentParams

@@ -20,8 +20,8 @@ from lshdup.cli.session import Session
 from lshdup.compare.keep_rules import preference
 from lshdup.params import ClusterParams, PassageParams
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
-from lshdup.sources.reading import cut_by_size
 from lshdup.sources.rewriting import write_cut
+from lshdup.sources.text_batches import cut_by_size
 from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
 from lshdup.workspace.passages import PassagesFound, load_or_find_passages
 
@@ -263,7 +263,7 @@ def _write(
     console, here = session.console, found.here
     skipped = here.list_skipped_records()
     compared = int((here.sizes > 0).sum())
-    writing.refuse_nothing(compared, [each.skipped for each in skipped])
+    writing.refuse_nothing(compared, [each.skipped for each in here.list_skipped()])
     places = listing.note_lost(listing.locate_to_cut(repeats))
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
