@@ -231,7 +231,7 @@ def open_session(
         from lshdup.base.memory import Arrays
         from lshdup.base.run import Run, count_processors
         from lshdup.kernels.jit import expect, notify_of_waits
-        from lshdup.store.store import nearest_store, refuse_link
+        from lshdup.store.store import Store, nearest_store, refuse_link
         from lshdup.workspace.workspace import Workspace
 
         resume_collecting()
@@ -261,14 +261,11 @@ def open_session(
             console.detail,
             console.report_skipped,
         )
-        workspace = Workspace(
-            run,
-            None if given.get("no_store") else store,
-            explicit.get("secret", b""),
-            above=above,
-            wait=given.get("wait") or 0.0,
-            memo=given["memo"],
-        )
+        kept = None
+        if not given.get("no_store"):
+            secret, wait = explicit.get("secret", b""), given.get("wait") or 0.0
+            kept = Store(store, secret, wait=wait, most=given["memo"])
+        workspace = Workspace(run, kept, above=above)
         if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
             console.say(f"the store is {above}")
         request = Request(

@@ -83,21 +83,21 @@ def load_sides(
         there = _load_store(run, other, request, fates, method)
         request.accept_other(there[0].documents)
         request = _adopt_params(request, other, there[0])
-    beside = store = run.store.folder if run.store is not None else None
-    if store is not None and other is not None and store.resolve() == other.resolve():
+    store = run.store
+    if store is not None and other is not None and store.folder.resolve() == other.resolve():
         if not request.documents:
             message = (
-                f"the last run in {store} is what OTHER names: without DOCS there is nothing to"
-                " hold against it"
+                f"the last run in {store.folder} is what OTHER names: without DOCS there is"
+                " nothing to hold against it"
             )
             raise InputError(message, "name DOCS, or another --store")
         run.say(
-            f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere"
+            f"what is made of DOCS is not kept: {store.folder} is OTHER's; --store DIR keeps it"
+            " elsewhere"
         )
-        beside = None
-    secret = request.given.get("secret", b"")
+        store = None
     half = run.but(arrays=Arrays(run.memory // 2))  # The memory is that of both sides.
-    workspace = Workspace(half, beside, secret, apart=store)
+    workspace = Workspace(half, store, apart=run.apart)
     params = merge_params(BandParams, request.given)
     # A promise that cannot be kept is refused before the work.
     if request.documents and method.by_bands:
@@ -105,7 +105,7 @@ def load_sides(
     here = load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
-        reader = Workspace(half.but(skipped=skipped_there), None, secret, apart=store)
+        reader = Workspace(half.but(skipped=skipped_there), apart=run.apart)
         of_other = replace(  # with the parameters of DOCS, but without their patterns
             request,
             documents=others,
@@ -203,7 +203,7 @@ def _load_store(
         Arrays(run.memory // 2), run.jobs, say=lambda text: run.say(f"{folder}: {text}"),
         skipped=count,
     )  # fmt: skip
-    workspace = Workspace(of_other, folder, secret, read_only=True)
+    workspace = Workspace(of_other, Store(folder, secret), read_only=True)
     names = {each.name for each in fields(BandParams)}
     given = {name: value for name, value in request.given.items() if name in names}
     stored = Request((), DocumentParams(), given, is_other=True)

@@ -26,6 +26,7 @@ from lshdup.shingling.shingler import ShingleBatch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named
 from lshdup.store.results_io import load_passages, save_passages
+from lshdup.store.store import Store
 from lshdup.workspace.against import select_store
 from lshdup.workspace.loading import find_named, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
@@ -167,12 +168,12 @@ def _find_others(
     run: Workspace, request: Request, others: Sequence[bytes], shingle: ShingleParams
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
-    reader = Workspace(run, None, apart=run.apart)
-    if (store := select_store(others)) is not None:
-        held = load_last_collection(Workspace(run, store, read_only=True), verify=True)
+    reader = Workspace(run, apart=run.apart)
+    if (folder := select_store(others)) is not None:
+        held = load_last_collection(Workspace(run, Store(folder), read_only=True), verify=True)
         if held is None:
-            message = f"the store {store} holds no documents"
-            raise InputError(message, f"run `lshdup index OTHER --store {store}`")
+            message = f"the store {folder} holds no documents"
+            raise InputError(message, f"run `lshdup index OTHER --store {folder}`")
         request.accept(held.documents, False)
         return held.documents
     everything = replace(request.files, include=(), exclude=())

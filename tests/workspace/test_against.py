@@ -76,9 +76,7 @@ def asked(threshold, others=(b"old",), *, docs=(b"new",), exact=False, collapse=
     """(a, b, similarity, is an estimate) as they are printed, and the number of candidates."""
     given = {"threshold": threshold, "recall": 0.99999, "perms": 256}
     request = Request(tuple(docs), DocumentParams(), given)
-    both = load_sides(
-        Workspace(Run.quiet(jobs), None), request, tuple(others), PairParams(exact=exact)
-    )
+    both = load_sides(Workspace(Run.quiet(jobs)), request, tuple(others), PairParams(exact=exact))
     across = both.find_pairs()
     crossing = both.expand_copies(across, collapse=collapse)
     pieces = ((*piece, crossing.is_estimate(*piece[:2])) for piece in crossing.pieces())
@@ -477,7 +475,7 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
         for i in range(300):
             Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
     request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
-    both = load_sides(Workspace(Run.quiet(2), None), request, (b"b",))
+    both = load_sides(Workspace(Run.quiet(2)), request, (b"b",))
     compared = []
     verify = verification.verify_jaccard
 
