@@ -94,7 +94,9 @@ class _Params:
             fits = isinstance(value, wanted) and isinstance(value, bool) == (kind is bool)
             # A header may hold an integer that no float can be.
             fits = fits and (kind is not float or isinstance(value, float) or abs(value) < 1e308)
-            _check(fits, f"--{each.name.replace('_', '-')} is {value!r:.80}; it must be {what}")
+            if not fits:
+                message = f"--{each.name.replace('_', '-')} is {value!r:.80}; it must be {what}"
+                raise ParameterError(message)
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters by name, without secrets."""

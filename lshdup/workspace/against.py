@@ -75,13 +75,9 @@ def load_sides(
     other = select_store(others)
     fates: Counter[str] = Counter()
     there: tuple[Collection, Side] | None = None
-    if other is None:
-        # Names are checked before the work.
-        hint = "name a folder or a file, or the store of an earlier run"
-        check_named(others, "--against ", hint, included=True)
-    else:
+    if other is not None:
         there = _load_store(run, other, request, fates, method)
-        request.accept_other(there[0].documents)
+        request.accept_source(there[0].documents, "--against")
         request = _adopt_params(request, other, there[0])
     store = run.store
     if store is not None and other is not None and store.folder.resolve() == other.resolve():
@@ -111,7 +107,7 @@ def load_sides(
             documents=others,
             files=replace(request.files, include=(), exclude=()),
             given={**request.given, **_definition(here[0])},
-            accept=lambda documents, _read: request.accept_other(documents),
+            accept=lambda documents, _read: request.accept_source(documents, "--against"),
         )
         there = load_side(reader, of_other, method)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
@@ -134,10 +130,14 @@ def load_sides(
     )
 
 
-def select_store(others: Sequence[bytes]) -> Path | None:
-    """Return the store that OTHER is, None for folders and files. Refuse a mixture."""
+def select_store(others: tuple[bytes, ...]) -> Path | None:
+    """Return the store that OTHER is, None for folders and files. Refuse a mixture, and names of
+    nothing, before the work.
+    """
     stores = [each for each in others if Store(Path(os.fsdecode(each))).is_ours()]
     if not stores:
+        hint = "name a folder or a file, or the store of an earlier run"
+        check_named(others, "--against ", hint, included=True)
         return None
     if len(others) > 1:
         what = "several stores" if len(stores) == len(others) else "a store beside other documents"

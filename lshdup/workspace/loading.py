@@ -221,7 +221,13 @@ def read_filter_request(
     limit = request.given.get("ignore_common", made.params.ignore_common if made else 0.0)
     template = made.template.copy() if made is not None else NO_SHINGLES
     if request.templates:
-        template = read_template(run, request.templates, request.files.max_bytes, shingle)
+        template = read_template(
+            run,
+            request.templates,
+            request.files.max_bytes,
+            shingle,
+            lambda documents: request.accept_source(documents, "--template"),
+        )
     if not len(template) and not limit:
         return None
     tokens = request.given.get("min_tokens", shingle.min_tokens or FEW_TOKENS)
