@@ -91,10 +91,9 @@ class _Params:
         for each in fields(self):  # type: ignore[arg-type]
             value, kind = getattr(self, each.name), type(each.default)
             what, wanted = _KINDS.get(kind, (f"a {kind.__name__}", kind))
-            _check(
-                isinstance(value, wanted) and isinstance(value, bool) == (kind is bool),
-                f"--{each.name.replace('_', '-')} is {value!r}; it must be {what}",
-            )
+            if not isinstance(value, wanted) or isinstance(value, bool) != (kind is bool):
+                message = f"--{each.name.replace('_', '-')} is {value!r}; it must be {what}"
+                raise ParameterError(message)
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters by name, without secrets."""

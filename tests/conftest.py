@@ -280,11 +280,12 @@ program()"""
     assert process.returncode == -signal.SIGKILL, process.stderr
 
 
-def open_workspace(folder, say=None, skipped=None, *, jobs=2, memory=0, **options):
+def open_workspace(folder, say=None, skipped=None, *, jobs=2, memory=0):
     """A workspace over a store, or over none, whose run tells only what is asked for."""
     from lshdup.base.run import Run, ignore
+    from lshdup.store.store import Store
     from lshdup.workspace.workspace import Workspace
 
     arrays = Run.quiet(memory=memory).arrays
     run = Run(arrays, jobs, say=say or ignore, warn=say or ignore, skipped=skipped or ignore)
-    return Workspace(run, Path(folder) if folder else None, **options)
+    return Workspace(run, Store(Path(folder)) if folder else None)

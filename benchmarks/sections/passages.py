@@ -119,7 +119,7 @@ def _planted(bench: Bench) -> Table:
         for gap in (0, 8):
             params = PassageParams(least=25, gap=gap)
             found = load_or_find_passages(
-                Workspace(Run.quiet(os.cpu_count() or 1), None), request, params
+                Workspace(Run.quiet(os.cpu_count() or 1)), request, params
             ).passages
             hits = _hits(found, planted)
             for label, changed in (("verbatim", False), ("every tenth word changed", True)):

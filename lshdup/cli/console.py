@@ -6,9 +6,9 @@ import sys
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from lshdup.base.wording import printable
 from lshdup.errors import FOUND, OK, TROUBLE, LshdupError
@@ -36,6 +36,7 @@ class Console:
     check : whether the exit code says if something was found.
     progress : whether to show bars; None for on a terminal.
     color : whether to use colours; None for on a terminal, unless variables forbid it.
+    _others : options of a command that are not of the console.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Console:
         check: bool = False,
         progress: bool | None = None,
         color: bool | None = None,
+        **_others: object,
     ) -> None:
         self._quiet = quiet
         self._verbose = verbose
@@ -69,12 +71,6 @@ class Console:
         self.other_skipped_counts: Counter[str] = Counter()
         #: notified of each skipped input
         self.on_skipped: Callable[[Skipped], None] = lambda _: None
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
-        """Return the console that the options of a command request."""
-        names = ("quiet", "verbose", "check", "progress", "color")
-        return cls(**{name: options[name] for name in names if name in options})
 
     def __enter__(self) -> Self:
         return self

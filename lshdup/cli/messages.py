@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lshdup.base.forms import Form
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import chance, count_of, join_names, printable
 from lshdup.cli.console import Console
@@ -179,8 +180,6 @@ def _describe_forms(forms: "Mapping[int, int]", members: int) -> str:
     forms : number of documents by `base.forms.Form`.
     members : number of documents that are members of archives.
     """
-    from lshdup.base.forms import Form
-
     named = forms.get(Form.NAMED_PAGE, 0)
     pages = 0 if named == sum(forms.values()) else forms.get(Form.PAGE, 0) + named
     office = forms.get(Form.OFFICE, 0)
@@ -197,8 +196,6 @@ def _say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShinglePa
 
     forms : number of documents by `base.forms.Form`.
     """
-    from lshdup.base.forms import Form
-
     what = "all headers and the body" if shingle.mail_headers else "subject and body"
     visible = "; --markup visible compares what a reader sees" if shingle.markup == "auto" else ""
     for form, one, many, rest in (

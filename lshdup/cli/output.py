@@ -40,15 +40,7 @@ _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".
 #: Endings that name no format of a listing: what they stand for is said with --format.
 _NO_FORMAT = ("", ".txt")
 #: What writes files of other endings.
-_OTHERS = {
-    ".parquet": "`lshdup spark` writes Parquet",
-    ".html": "`lshdup report` makes a page",
-    ".htm": "`lshdup report` makes a page",
-    ".sarif": "`pairs` writes SARIF",
-    ".png": "--plot draws a figure",
-    ".svg": "--plot draws a figure",
-    ".pdf": "--plot draws a figure",
-}
+_OTHERS = {".parquet": "`lshdup spark` writes Parquet", ".html": "`lshdup report` makes a page"}
 
 #: Screens that a table on a terminal fills at most, unless LSHDUP_MAX_ROWS says otherwise.
 _SCREENS = 10
@@ -372,33 +364,24 @@ def make_target(options: OutputOptions) -> Target:
     Errors: ParameterError if the options exclude each other, InputError if the file cannot be
     written.
     """
-    output = options.output
+    ctx, output = click.get_current_context(), options.output
     path = None if output is None or is_stdout(output) else Path(output)
-    format_ = _format(options, path)
+    format_ = options.format_ or ""
+    if path is not None and not (format_ and is_typed(ctx, "format_")):
+        # That of the ending goes before that of the variable.
+        kinds = (getattr(each.type, "choices", ()) for each in ctx.command.params)
+        is_sarif = path.suffix.lower() == ".sarif" and any("sarif" in each for each in kinds)
+        by_name = "sarif" if is_sarif else format_of(path)
+        if options.nul and by_name not in ("", "tsv"):
+            message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
+            raise ParameterError(message, "leave -0 out, or say --format tsv")
+        format_ = by_name or format_
     target = Target(format_, options.nul, path, options.color, options.header, options.max_rows)
-    given = click.get_current_context().params
-    others = [f"--{name}" for name in ("histogram", "unmatched") if given.get(name)]
+    others = [f"--{name}" for name in ("histogram", "unmatched") if ctx.params.get(name)]
     if target.style in ANNOTATIONS and others:
         message = f"--format {target.style} is of pairs, not of {others[0]}"
         raise ParameterError(message, "choose another format, or leave that out")
     return target
-
-
-def _format(options: OutputOptions, path: Path | None) -> str:
-    """Return the format: typed, else of the ending of the file, else of the variable."""
-    chosen = options.format_ or ""
-    if path is None or (chosen and is_typed(click.get_current_context(), "format_")):
-        return chosen
-    by_name = "sarif" if path.suffix.lower() == ".sarif" and _writes_sarif() else format_of(path)
-    if options.nul and by_name not in ("", "tsv"):
-        message = f"-0 and -o {path} exclude each other, as the file is to be {by_name}"
-        raise ParameterError(message, "leave -0 out, or say --format tsv")
-    return by_name or chosen
-
-
-def _writes_sarif() -> bool:
-    parameters = click.get_current_context().command.params
-    return any("sarif" in getattr(each.type, "choices", ()) for each in parameters)
 
 
 def print_rows(

@@ -51,6 +51,11 @@ _ANOTHER = "write to another file"
 Outputs = list[tuple[str, str]]
 
 
+#: Options that may name folders, of which all files are read. Of DOCS patterns may skip some, so
+#: that `refuse_documents` decides.
+_FOLDERS = ("--against", "--template")
+
+
 def list_outputs(ctx: click.Context) -> Outputs:
     """Return the files that a command line names to be written.
 
@@ -76,6 +81,8 @@ def list_outputs(ctx: click.Context) -> Outputs:
         for option, path in inputs:
             if _are_one(each[1], path):
                 _refuse(*each, option, path)
+            if option in _FOLDERS and _is_below(each[1], path):
+                _refuse(*each, option, each[1])
     return outputs
 
 
@@ -103,35 +110,6 @@ def refuse_documents(outputs: Outputs, documents: "DocumentList", source: str = 
             _refuse(option, path, source, os.fsdecode(found))
 
 
-def refuse_below(
-    outputs: Outputs, source: str, names: Iterable[bytes], params: "DocumentParams"
-) -> None:
-    """Raise ParameterError if one of the outputs is a text in folders that the run will read.
-
-    This is known before a store is made. A folder is walked twice only if an output that
-    exists is in it, or may be by a link.
-
-    source : as of `refuse_documents`.
-    names : folders, and files, which are left to `refuse_documents`.
-    """
-    from dataclasses import replace
-
-    from lshdup.base.run import Run
-    from lshdup.base.skipped import Skipped, SkippedFile
-    from lshdup.sources.finding import Finder
-
-    there = [real for _, path in outputs if (real := Path(os.path.realpath(path))).is_file()]
-    are_linked = params.follow or any(real.stat().st_nlink > 1 for real in there)
-    for name in names if there else ():
-        top = os.path.realpath(os.fsdecode(name))
-        if os.path.isdir(top) and (are_linked or any(real.is_relative_to(top) for real in there)):
-            skipped: list[Skipped] = []
-            finder = Finder(replace(Run.quiet(), skipped=skipped.append), params)
-            stays = (SkippedFile(each) for each in skipped if each.reason.stays)
-            found = replace(finder.find([name]), skipped=tuple(stays))
-            refuse_documents(outputs, found, source)
-
-
 def _refuse(option: str, path: str, source: str, there: str) -> NoReturn:
     """Raise for an output that is a file which is read. source : option that names it, or ""."""
     name = printable(there)
@@ -153,6 +131,12 @@ def _refuse_store(option: str, path: str, store: Any) -> None:
             if folder == named or Store(folder).is_ours():
                 message = f"{option} {printable(path)} is in the store {printable(str(folder))}"
                 raise ParameterError(message, "name a file outside of it")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """Return whether a path leads to a file that exists in a folder."""
+    real = Path(os.path.realpath(path))
+    return real.is_file() and real.is_relative_to(os.path.realpath(folder))
 
 
 def _are_one(path: str, other: str) -> bool:
@@ -223,7 +207,7 @@ def open_session(
     Errors: ParameterError or InputError, before NumPy and LLVM are loaded.
     """
     given = dict(ctx.params) if check is None else {**ctx.params, "check": check}
-    console = Console.of(given)
+    console = Console(**given)
     with console:
         explicit, documents, files = read_parameters(ctx, console)
         outputs = list_outputs(ctx)
@@ -231,15 +215,10 @@ def open_session(
         from lshdup.base.memory import Arrays
         from lshdup.base.run import Run, count_processors
         from lshdup.kernels.jit import expect, notify_of_waits
-        from lshdup.store.store import nearest_store, refuse_link
+        from lshdup.store.store import Store, nearest_store, refuse_link
         from lshdup.workspace.workspace import Workspace
 
         resume_collecting()
-        if outputs:
-            everything = replace(files, include=(), exclude=())
-            refuse_below(outputs, "", documents, files)
-            refuse_below(outputs, "--against", given.get("against", ()), everything)
-            refuse_below(outputs, "--template", given.get("templates", ()), DocumentParams())
         above, store = None, given["store"]
         if store is None:
             above = nearest_store()
@@ -261,14 +240,11 @@ def open_session(
             console.detail,
             console.report_skipped,
         )
-        workspace = Workspace(
-            run,
-            None if given.get("no_store") else store,
-            explicit.get("secret", b""),
-            above=above,
-            wait=given.get("wait") or 0.0,
-            memo=given["memo"],
-        )
+        kept = None
+        if not given.get("no_store"):
+            secret, wait = explicit.get("secret", b""), given.get("wait") or 0.0
+            kept = Store(store, secret, wait=wait, most=given["memo"])
+        workspace = Workspace(run, kept, above=above)
         if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
             console.say(f"the store is {above}")
         request = Request(
@@ -278,7 +254,7 @@ def open_session(
             given.get("check_content", False),
             tuple(given.get("templates", ())),
             accept=partial(_accept, outputs, accept),
-            accept_other=partial(refuse_documents, outputs),
+            accept_source=partial(refuse_documents, outputs),
         )
         yield Session(console, run, workspace, request, outputs)
         if documents and workspace.store is not None:
@@ -310,7 +286,18 @@ def read_parameters(
 
     A command without DOCS takes all parameters that were not set explicitly from the artifacts.
     """
-    explicit, given = _explicit_parameters(ctx), ctx.params
+    explicit, given = dict[str, Any](), ctx.params
+    names = {field.name for params_class in _PARAMS for field in fields(params_class)}
+    for name, value in given.items():
+        if value is None or not is_set(ctx, name):
+            continue
+        if name == "no_normalize":
+            explicit["normalize"] = not value
+        elif name == "hash_key":
+            explicit["secret"] = os.fsencode(value)
+            explicit["key"] = params.key_name(explicit["secret"])
+        elif name in names and not isinstance(value, tuple):
+            explicit[name] = value
     for params_class in _PARAMS:
         merge_params(params_class, explicit)  # checks them
     if explicit.get("ignore_common") == 0:
@@ -329,22 +316,6 @@ def read_parameters(
         limits = FormatLimits(given["format_seconds"], given["format_memory"])
         files = replace(files, formats=limits)
     return explicit, documents, files
-
-
-def _explicit_parameters(ctx: click.Context) -> dict[str, Any]:
-    explicit: dict[str, Any] = {}
-    names = {field.name for params_class in _PARAMS for field in fields(params_class)}
-    for name, value in ctx.params.items():
-        if value is None or not is_set(ctx, name):
-            continue
-        if name == "no_normalize":
-            explicit["normalize"] = not value
-        elif name == "hash_key":
-            explicit["secret"] = os.fsencode(value)
-            explicit["key"] = params.key_name(explicit["secret"])
-        elif name in names and not isinstance(value, tuple):
-            explicit[name] = value
-    return explicit
 
 
 def _named_documents(given: dict[str, Any]) -> tuple[bytes, ...]:

@@ -196,7 +196,7 @@ class DocumentName(click.Path):
         from click.shell_completion import CompletionItem
 
         from lshdup.base.run import Run
-        from lshdup.store.store import nearest_store, refuse_link
+        from lshdup.store.store import Store, nearest_store, refuse_link
         from lshdup.workspace.loading import load_last_collection
         from lshdup.workspace.workspace import Workspace
 
@@ -206,7 +206,7 @@ class DocumentName(click.Path):
         try:
             if not typed:
                 refuse_link(store)
-            collection = load_last_collection(Workspace(Run.quiet(), store, read_only=True))
+            collection = load_last_collection(Workspace(Run.quiet(), Store(store), read_only=True))
             if collection is not None:
                 names = find_names(collection.documents, os.fsencode(incomplete))
         except (LshdupError, OSError):

@@ -1,7 +1,7 @@
 """Filters of a collection: shingles of templates and common shingles leave every set."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from lshdup.shingling.shingle_filter import (
     find_least_count,
     fingerprint,
 )
+from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named, find_documents
 
 #: Sets that a thread filters together.
@@ -49,9 +50,15 @@ class FilterRequest:
 
 
 def read_template(
-    run: Run, templates: Sequence[bytes], max_bytes: int, shingle: ShingleParams
+    run: Run,
+    templates: Sequence[bytes],
+    max_bytes: int,
+    shingle: ShingleParams,
+    accept: Callable[[DocumentList], None],
 ) -> NDArray[np.uint64]:
     """Return the shingles of template files: uint64 array, ascending, without repeats.
+
+    accept : notified of the files before they are read.
 
     Errors: InputError if no template holds text.
     """
@@ -63,6 +70,7 @@ def read_template(
     except InputError as error:
         message = f"--template {error.message}"
         raise InputError(message, hint) from None
+    accept(documents)
     texts = collect(run, documents, shingle.of_any_size(), keep=EVERY_SET)
     for each in texts.skipped:
         run.skipped(each.skipped)

@@ -72,32 +72,28 @@ def load_sides(
     compared.
 
     """
-    other = _select_store(others)
+    other = select_store(others)
     fates: Counter[str] = Counter()
     there: tuple[Collection, Side] | None = None
-    if other is None:
-        # Names are checked before the work.
-        hint = "name a folder or a file, or the store of an earlier run"
-        check_named(others, "--against ", hint, included=True)
-    else:
+    if other is not None:
         there = _load_store(run, other, request, fates, method)
-        request.accept_other(there[0].documents)
+        request.accept_source(there[0].documents, "--against")
         request = _adopt_params(request, other, there[0])
-    beside = store = run.store.folder if run.store is not None else None
-    if store is not None and other is not None and store.resolve() == other.resolve():
+    store = run.store
+    if store is not None and other is not None and store.folder.resolve() == other.resolve():
         if not request.documents:
             message = (
-                f"the last run in {store} is what OTHER names: without DOCS there is nothing to"
-                " hold against it"
+                f"the last run in {store.folder} is what OTHER names: without DOCS there is"
+                " nothing to hold against it"
             )
             raise InputError(message, "name DOCS, or another --store")
         run.say(
-            f"what is made of DOCS is not kept: {store} is OTHER's; --store DIR keeps it elsewhere"
+            f"what is made of DOCS is not kept: {store.folder} is OTHER's; --store DIR keeps it"
+            " elsewhere"
         )
-        beside = None
-    secret = request.given.get("secret", b"")
+        store = None
     half = run.but(arrays=Arrays(run.memory // 2))  # The memory is that of both sides.
-    workspace = Workspace(half, beside, secret, apart=store)
+    workspace = Workspace(half, store, apart=run.apart)
     params = merge_params(BandParams, request.given)
     # A promise that cannot be kept is refused before the work.
     if request.documents and method.by_bands:
@@ -105,13 +101,13 @@ def load_sides(
     here = load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
-        reader = Workspace(half.but(skipped=skipped_there), None, secret, apart=store)
+        reader = Workspace(half.but(skipped=skipped_there), apart=run.apart)
         of_other = replace(  # with the parameters of DOCS, but without their patterns
             request,
             documents=others,
             files=replace(request.files, include=(), exclude=()),
             given={**request.given, **_definition(here[0])},
-            accept=lambda documents, _read: request.accept_other(documents),
+            accept=lambda documents, _read: request.accept_source(documents, "--against"),
         )
         there = load_side(reader, of_other, method)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
@@ -134,10 +130,14 @@ def load_sides(
     )
 
 
-def _select_store(others: tuple[bytes, ...]) -> Path | None:
-    """Return the store that OTHER is, None for folders and files. Refuse a mixture."""
+def select_store(others: tuple[bytes, ...]) -> Path | None:
+    """Return the store that OTHER is, None for folders and files. Refuse a mixture, and names of
+    nothing, before the work.
+    """
     stores = [each for each in others if Store(Path(os.fsdecode(each))).is_ours()]
     if not stores:
+        hint = "name a folder or a file, or the store of an earlier run"
+        check_named(others, "--against ", hint, included=True)
         return None
     if len(others) > 1:
         what = "several stores" if len(stores) == len(others) else "a store beside other documents"
@@ -203,7 +203,7 @@ def _load_store(
         Arrays(run.memory // 2), run.jobs, say=lambda text: run.say(f"{folder}: {text}"),
         skipped=count,
     )  # fmt: skip
-    workspace = Workspace(of_other, folder, secret, read_only=True)
+    workspace = Workspace(of_other, Store(folder, secret), read_only=True)
     names = {each.name for each in fields(BandParams)}
     given = {name: value for name, value in request.given.items() if name in names}
     stored = Request((), DocumentParams(), given, is_other=True)

@@ -226,7 +226,13 @@ def read_filter_request(
         least = made.params.least_shingles
     least = request.given.get("least_shingles", least)  # the other side's
     if request.templates:
-        template = read_template(run, request.templates, request.files.max_bytes, shingle)
+        template = read_template(
+            run,
+            request.templates,
+            request.files.max_bytes,
+            shingle,
+            lambda documents: request.accept_source(documents, "--template"),
+        )
     return FilterRequest(template, limit, least) if len(template) or limit else None
 
 

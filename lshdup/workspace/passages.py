@@ -1,9 +1,7 @@
 """Passages of documents: one pass over them, then the comparison of their tokens."""
 
-import os
 import shutil
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,9 +24,9 @@ from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
 from lshdup.shingling.shingler import ShingleBatch
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.finding import check_named
 from lshdup.store.results_io import load_passages, save_passages
 from lshdup.store.store import Store
+from lshdup.workspace.against import select_store
 from lshdup.workspace.loading import find_named, load_last_collection
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -59,7 +57,7 @@ class PassagesFound:
 
 
 def load_or_find_passages(
-    run: Workspace, request: Request, params: PassageParams, others: Sequence[bytes] = ()
+    run: Workspace, request: Request, params: PassageParams, others: tuple[bytes, ...] = ()
 ) -> PassagesFound:
     """Find the passages of documents, or load those that the last run found in the same ones.
 
@@ -71,8 +69,7 @@ def load_or_find_passages(
 
     Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
     """
-    hint = "name a folder or a file, or the store of an earlier run"
-    check_named(others, "--against ", hint, included=True)
+    other = select_store(others)
     documents, shingle = _find_documents(run, request)
     with run.writing(is_needed=bool(request.documents)):
         stored = _load_stored(run, documents, shingle) if not request.check_content else None
@@ -84,8 +81,10 @@ def load_or_find_passages(
         sides = [(request, documents)]
         if others:
             # Only DOCS are what the command may refuse.
-            of_other = replace(request, accept=lambda other, _read: request.accept_other(other))
-            there = _find_others(run, of_other, others, shingle)
+            of_other = replace(
+                request, accept=lambda other, _read: request.accept_source(other, "--against")
+            )
+            there = _find_others(run, of_other, others, other, shingle)
             sides = [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
         found = _read_and_find(run, sides, shingle, params)
     if not others:
@@ -166,21 +165,23 @@ def _load_stored(
 
 
 def _find_others(
-    run: Workspace, request: Request, others: Sequence[bytes], shingle: ShingleParams
+    run: Workspace,
+    request: Request,
+    others: tuple[bytes, ...],
+    store: Path | None,
+    shingle: ShingleParams,
 ) -> DocumentList:
     """Return the documents that --against names: those of a store, or of folders and files."""
-    reader = Workspace(run, None, apart=run.apart)
-    store = Path(os.fsdecode(others[0]))
-    if len(others) == 1 and Store(store).is_ours():
-        held = load_last_collection(Workspace(run, store, read_only=True), verify=True)
+    if store is not None:
+        held = load_last_collection(Workspace(run, Store(store), read_only=True), verify=True)
         if held is None:
             message = f"the store {store} holds no documents"
             raise InputError(message, f"run `lshdup index OTHER --store {store}`")
         request.accept(held.documents, False)
         return held.documents
     everything = replace(request.files, include=(), exclude=())
-    wanted = replace(request, documents=tuple(others), files=everything)
-    return find_named(reader, wanted, shingle)
+    wanted = replace(request, documents=others, files=everything)
+    return find_named(Workspace(run, apart=run.apart), wanted, shingle)
 
 
 def _leave_out_shared(

@@ -42,7 +42,7 @@ class Request:
     is_other : whether the store is one that --against names, which must hold an index.
     accept : notified (documents, whether they have been read), when they are found and when they
         have been read; raises if the command cannot work with them.
-    accept_other : notified of the documents of OTHER likewise.
+    accept_source : notified likewise of the documents that another option names, and of the option.
     """
 
     documents: tuple[bytes, ...]
@@ -52,7 +52,7 @@ class Request:
     templates: tuple[bytes, ...] = ()
     is_other: bool = False
     accept: Callable[["DocumentList", bool], None] = lambda _documents, _read: None
-    accept_other: Callable[["DocumentList"], None] = lambda _documents: None
+    accept_source: Callable[["DocumentList", str], None] = lambda _documents, _option: None
 
 
 def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:

@@ -18,7 +18,7 @@ from lshdup.base.wording import count_of
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.readers import is_archive
-from lshdup.store.store import MEMO, MEMO_BYTES, Store
+from lshdup.store.store import MEMO, Store
 
 #: What is said of an archive in a folder that was taken for a document, and could not be one.
 _CLOSED = "an archive; --archives takes the documents in it"
@@ -37,36 +37,32 @@ class Workspace(Run):
     Parameters
     ----------
     run : threads, memory and what is told. The files of its arrays are in the store.
-    folder : the store; None: nothing is kept. Raises ArtifactError if something else is where a
-        file of it belongs.
-    secret : hash key, for stores that were made with it; requests have it as a parameter too.
+    store : None: nothing is kept. Raises ArtifactError if something else is where a file of it
+        belongs.
     read_only : nothing is written.
     apart : folder in which no documents are looked for, if there is no store.
     above : store that commands without DOCS use here until this folder has one of its own.
-    wait : seconds to wait for another run that writes to the store.
-    memo : bytes that the memo of the store may have.
 
     """
 
     def __init__(
         self,
         run: Run,
-        folder: Path | None,
-        secret: bytes = b"",
+        store: Store | None = None,
         *,
         read_only: bool = False,
         apart: Path | None = None,
         above: Path | None = None,
-        wait: float = 0.0,
-        memo: int = MEMO_BYTES,
     ) -> None:
-        place = None if read_only else folder
-        arrays = run.arrays if place is None else Arrays(run.memory, lambda: usable_folder(place))
+        arrays = run.arrays
+        if store is not None and not read_only:
+            folder = store.folder
+            arrays = Arrays(run.memory, lambda: usable_folder(folder))
         super().__init__(arrays, run.jobs, run.progress, run.say, run.warn, run.detail, run.skipped)
-        self.store = Store(folder, secret, wait=wait, most=memo) if folder is not None else None
-        if self.store is not None:
-            self.store.refuse_obstacles()
-        self.apart = folder or apart
+        self.store = store
+        if store is not None:
+            store.refuse_obstacles()
+        self.apart = store.folder if store is not None else apart
         self.read_only = read_only
         self._above = above
 

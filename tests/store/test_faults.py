@@ -114,7 +114,8 @@ def is_refused(done):
 
 
 def test_a_second_writer_waits_if_it_is_told_to_and_a_killed_one_holds_nothing(run, here):
-    make_documents(here / "d", 30)
+    for folder in ("d", "e"):
+        make_documents(here / folder, 30)
     script = """
 import time; from pathlib import Path; from lshdup.store.store import Store
 with Store(Path('.lshdup')).writing():
@@ -128,10 +129,14 @@ with Store(Path('.lshdup')).writing():
         process.stdout.readline()
         assert f"(process {process.pid})" in run("index", "d", "--wait", "0.2", code=2).err
         assert "LSHDUP_WAIT=SECONDS" in run("pairs", "d", code=2).err
-        waiting = thread.submit(run, "pairs", "d", "-q", env={"LSHDUP_WAIT": "60"})
-        assert not wait([waiting], timeout=0.5).done
+        waits = {"LSHDUP_WAIT": "60"}
+        waiting = [
+            thread.submit(run, "pairs", "d", *others, "-q", env=waits)
+            for others in ([], ["--against", "e"])
+        ]
+        assert not wait(waiting, timeout=0.5).done
         process.kill()
-        assert waiting.result(timeout=50).rows
+        assert all(each.result(timeout=50).rows for each in waiting)
     assert Store(here / ".lshdup").current() == "signatures"
 
 

@@ -76,9 +76,7 @@ def asked(threshold, others=(b"old",), *, docs=(b"new",), exact=False, collapse=
     """(a, b, similarity, is an estimate) as they are printed, and the number of candidates."""
     given = {"threshold": threshold, "recall": 0.99999, "perms": 256}
     request = Request(tuple(docs), DocumentParams(), given)
-    both = load_sides(
-        Workspace(Run.quiet(jobs), None), request, tuple(others), PairParams(exact=exact)
-    )
+    both = load_sides(Workspace(Run.quiet(jobs)), request, tuple(others), PairParams(exact=exact))
     across = both.find_pairs()
     crossing = both.expand_copies(across, collapse=collapse)
     pieces = ((*piece, crossing.is_estimate(*piece[:2])) for piece in crossing.pieces())
@@ -115,13 +113,14 @@ def test_one_side_in_pieces(two_sides):
     assert exactly(asked(0.6, parts[::-1], docs=docs)[0]) == expected
 
 
-def test_several_stores_and_mixtures_are_refused(two_sides, run):
+@pytest.mark.parametrize("command", ["pairs", "passages"])
+def test_several_stores_and_mixtures_are_refused(two_sides, run, command):
     for name in ("even", "third"):
         run("index old --store", name)
-    several = run("pairs new --against even --against third", code=2)
+    several = run(f"{command} new --against even --against third", code=2)
     assert "--against names several stores: even, third" in several.err
     assert "`lshdup index A B --store DIR`, then --against DIR" in several.err
-    mixed = run("pairs new --against old --against even", code=2)
+    mixed = run(f"{command} new --against old --against even", code=2)
     assert "--against names a store beside other documents: old, even" in mixed.err
 
 
@@ -477,7 +476,7 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
         for i in range(300):
             Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
     request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
-    both = load_sides(Workspace(Run.quiet(2), None), request, (b"b",))
+    both = load_sides(Workspace(Run.quiet(2)), request, (b"b",))
     compared = []
     verify = verification.verify_jaccard
 

@@ -4,7 +4,6 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, fields, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,9 +35,12 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
-    from lshdup.evaluation.experiments import Accuracy, BandAccuracy, BandRecall, Experiment, Timing
+    from lshdup.evaluation.experiments import Experiment
     from lshdup.lsh.band_plan import BandPlan
 
 
@@ -53,8 +55,10 @@ class ExperimentOptions(OutputOptions):
     plot: Path | None
 
 
-#: Returns the results of an experiment, dataclasses that are printed a line each.
-Measure = Callable[[Session, "Collection", "Experiment"], Iterable[Any]]
+#: Measures, and returns dataclasses that are printed a line each, and what draws them.
+Measure = Callable[
+    [Session, "Collection", "Experiment"], tuple[Iterable[Any], Callable[[Path, Any], None]]
+]
 
 
 @list_columns("timing")
@@ -90,19 +94,16 @@ def timing(ctx: click.Context, options: ExperimentOptions) -> int:
     which of exact and estimated is faster on this collection. Without DOCS, the sets of
     the last run are used; unless it kept them, its documents are read.
     """
-    measure = partial(_measure_timings, options.runs)
-    return run_experiment(ctx, options, list_sketches(options), measure, "draw_timing")
 
+    def measure(session: Session, _: "Collection", experiment: "Experiment") -> Any:
+        from lshdup.evaluation import experiments, plots
 
-def _measure_timings(
-    runs: int, session: Session, _: "Collection", experiment: "Experiment"
-) -> "list[Timing]":
-    from lshdup.evaluation import experiments
+        timings = list(experiments.timing(experiment, options.runs))
+        for line in experiments.compare_timings(timings):
+            session.console.say(line)
+        return timings, plots.draw_timing
 
-    timings = list(experiments.timing(experiment, runs))
-    for line in experiments.compare_timings(timings):
-        session.console.say(line)
-    return timings
+    return run_experiment(ctx, options, list_sketches(options), measure)
 
 
 def list_sketches(options: ExperimentOptions) -> list[SketchParams]:
@@ -115,36 +116,29 @@ def list_sketches(options: ExperimentOptions) -> list[SketchParams]:
 
 
 def run_experiment(
-    ctx: click.Context,
-    options: ExperimentOptions,
-    sketches: list[SketchParams],
-    measure: Measure,
-    draw: str,
+    ctx: click.Context, options: ExperimentOptions, sketches: list[SketchParams], measure: Measure
 ) -> int:
-    """Print the results of an experiment, and draw them if --plot says so.
-
-    draw : name of the function in `evaluation.plots` that draws the results.
-    """
+    """Print the results of an experiment, and draw them if --plot says so."""
     target = make_target(options)
     with open_session(ctx) as session:
-        from lshdup.evaluation import plots
         from lshdup.evaluation.experiments import Experiment
         from lshdup.workspace.loading import load_all_sets
 
-        console, request, run = session.console, session.request, session.workspace
+        run = session.workspace
         # Every document is read, whatever the store knows of it.
-        collection = load_all_sets(run, replace(request, check_content=True))
+        collection = load_all_sets(run, replace(session.request, check_content=True))
         say_collection(session, collection, 0, whole=True)
         experiment = Experiment(run, collection.filtered_sets(run.arrays), sketches)
         if len(experiment.present) < 2:
             message = "fewer than two documents with tokens: there is no pair to measure"
             raise InputError(message, "name more documents")
-        results = list(measure(session, collection, experiment))
+        measured, draw = measure(session, collection, experiment)
+        results = list(measured)
         columns = [field.name for field in fields(results[0])]
-        print_rows(console, target, columns, map(astuple, results))
+        print_rows(session.console, target, columns, map(astuple, results))
         if options.plot is not None:
-            getattr(plots, draw)(options.plot, results)
-        return console.exit_code()
+            draw(options.plot, results)
+        return session.console.exit_code()
 
 
 class _Buckets(ParamType[str | int]):
@@ -253,13 +247,35 @@ def accuracy(ctx: click.Context, options: AccuracyOptions) -> int:
         if not 1 <= b <= min(options.sizes):
             message = f"--bands {b} with --perms {min(options.sizes)}: there must be 1 to K bands"
             raise ParameterError(message, "use fewer bands or more --perms")
-    draw = "draw_bands" if bands else "draw_accuracy"
     if found:
-        measure: Any = _measure_recall
         _plan_bands(options, 0)  # Raises before any work starts if no plan keeps the recall.
-    else:
-        measure = _measure_bands if bands else _measure_estimates
-    return run_experiment(ctx, options, sketches, partial(measure, options), draw)
+
+    def measure(session: Session, collection: "Collection", experiment: "Experiment") -> Any:
+        from lshdup.evaluation import experiments, plots
+        from lshdup.lsh.signatures import smallest_prime_from
+
+        n, folded, console = len(experiment.present), options.folded, session.console
+        buckets = smallest_prime_from(n) if folded == "prime" else int(folded or 0)
+        if found:
+            planned = _plan_bands(options, buckets)
+            for plan, params in chain.from_iterable(planned.values()):
+                say_contract(console, plan, params, whole=True)
+            pairs = experiment.find_true_pairs(collection.fingerprints, options.least)
+            console.say(
+                f"{count_of(len(pairs), 'pair')} of similarity {options.least:g} or more, by the "
+                f"exact join{console.duration_of('candidates')}"
+            )
+            plans = {k: [plan for plan, _ in each] for k, each in planned.items()}
+            return experiments.band_recall(experiment, pairs, plans), plots.draw_bands
+        if not bands:
+            estimates = experiments.accuracy(experiment, options.epsilon, options.runs)
+            return estimates, plots.draw_accuracy
+        eligible = _list_eligible(options.queries, collection, experiment)
+        least, sample = options.least, options.sample
+        near = experiments.band_accuracy(experiment, bands, least, sample, eligible, buckets)
+        return near, plots.draw_bands
+
+    return run_experiment(ctx, options, sketches, measure)
 
 
 def _plan_bands(
@@ -274,57 +290,21 @@ def _plan_bands(
     return {k: [(plan_bands(k, each), each) for each in wanted] for k in options.sizes}
 
 
-def _measure_estimates(
-    options: AccuracyOptions, _session: Session, _: "Collection", experiment: "Experiment"
-) -> "Iterable[Accuracy]":
-    from lshdup.evaluation.experiments import accuracy
-
-    return accuracy(experiment, options.epsilon, options.runs)
-
-
-def _measure_bands(
-    options: AccuracyOptions, _session: Session, collection: "Collection", experiment: "Experiment"
-) -> "Iterable[BandAccuracy]":
+def _list_eligible(
+    queries: str | None, collection: "Collection", experiment: "Experiment"
+) -> "NDArray[np.bool_] | None":
+    """Return which documents may be queries: bool array of shape (n,); None for all."""
     import numpy as np
 
-    from lshdup.evaluation.experiments import band_accuracy
-
-    buckets = _count_buckets(options.folded, experiment)
-    eligible = None
-    if options.queries is not None:
-        pattern = fnmatch.translate(options.queries).encode("utf-8", "surrogateescape")
-        wanted = re.compile(pattern).match
-        eligible = np.array([wanted(name) is not None for name in collection.documents.names])
-        if not eligible[experiment.present].any():
-            message = f"--queries {options.queries} matches no document"
-            raise InputError(message, "quote the pattern, so that it is not expanded by the shell")
-    bands, threshold, sample = options.bands or (), options.least, options.sample
-    return band_accuracy(experiment, bands, threshold, sample, eligible, buckets)
-
-
-def _measure_recall(
-    options: AccuracyOptions, session: Session, collection: "Collection", experiment: "Experiment"
-) -> "Iterable[BandRecall]":
-    from lshdup.evaluation.experiments import band_recall
-
-    console, threshold = session.console, options.least
-    planned = _plan_bands(options, _count_buckets(options.folded, experiment))
-    for plan, params in chain.from_iterable(planned.values()):
-        say_contract(console, plan, params, whole=True)
-    pairs = experiment.find_true_pairs(collection.fingerprints, threshold)
-    console.say(
-        f"{count_of(len(pairs), 'pair')} of similarity {threshold:g} or more, by the exact "
-        f"join{console.duration_of('candidates')}"
-    )
-    plans = {k: [plan for plan, _ in each] for k, each in planned.items()}
-    return band_recall(experiment, pairs, plans)
-
-
-def _count_buckets(buckets: str | int | None, experiment: "Experiment") -> int:
-    """Return the number of buckets that --buckets means; 0 for whole keys."""
-    from lshdup.lsh.signatures import smallest_prime_from
-
-    return smallest_prime_from(len(experiment.present)) if buckets == "prime" else int(buckets or 0)
+    if queries is None:
+        return None
+    pattern = fnmatch.translate(queries).encode("utf-8", "surrogateescape")
+    wanted = re.compile(pattern).match
+    eligible = np.array([wanted(name) is not None for name in collection.documents.names])
+    if not eligible[experiment.present].any():
+        message = f"--queries {queries} matches no document"
+        raise InputError(message, "quote the pattern, so that it is not expanded by the shell")
+    return eligible
 
 
 #: Distances below the threshold at which `--all` shows the chance to become a candidate.
@@ -373,7 +353,7 @@ def curve(ctx: click.Context, options: CurveOptions) -> int:
     """
     target = make_target(options)
     list_outputs(ctx)
-    console = Console.of(ctx.params)
+    console = Console(**ctx.params)
     bands, rows, perms = options.bands or 0, options.rows or 0, options.perms
     params = BandParams(options.threshold, options.recall, bands, rows)
     if bands and rows and not is_set(ctx, "perms"):

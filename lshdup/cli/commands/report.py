@@ -1,12 +1,10 @@
 """`lshdup report`."""
 
-import os
 from pathlib import Path
 
 import click
 
 from lshdup.base.system import is_stdout
-from lshdup.base.wording import quote_command, quoted
 from lshdup.cli.help import define, option, plain_option
 from lshdup.cli.options import (
     ReportOptions,
@@ -65,7 +63,6 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
     run.
     """
     path = options.output
-    _refuse_page_as_document(options.docs, path)
     if not is_stdout(path):
         format_of(path, formats=PAGE_FORMATS)
     target = Target(path=None if is_stdout(path) else path, color=options.color)
@@ -79,26 +76,3 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
         from lshdup.cli.commands.report_page import write_page
 
         return write_page(ctx, session, options, target)
-
-
-def _refuse_page_as_document(names: tuple[bytes, ...], path: Path) -> None:
-    """Raise InputError if DOCS seem to name the page that is to be written.
-
-    That is a page that does not exist, or the only name in DOCS.
-    """
-    for name in map(os.fsdecode, names):
-        exists = os.path.lexists(name)
-        if (
-            path == Path("-")
-            and name.lower().endswith((".html", ".htm"))
-            and not os.path.isdir(name)
-            and (not exists or len(names) == 1)
-        ):
-            others = [each for each in map(os.fsdecode, names) if each != name]
-            gone = "" if exists else ", and is not there"
-            message = f"{quoted(name)} is named as a document{gone}"
-            raise InputError(
-                message,
-                "if the page is to be written there: "
-                f"{quote_command('lshdup', 'report', *others, '-o', name)}",
-            )

@@ -159,11 +159,10 @@ def _list_uncompared(
 
 def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
-    request, store = session.request, session.workspace.store
+    request = session.request
     # What is said of the documents has been said.
     quiet = Run(session.run.arrays, run.jobs, run.progress)
-    folder = store.folder if store is not None else None
-    alone = Workspace(quiet, folder, request.given.get("secret", b""))
+    alone = Workspace(quiet, session.workspace.store)
     params = PassageParams()
     found = load_or_find_passages(alone, request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))

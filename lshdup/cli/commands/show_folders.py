@@ -69,7 +69,7 @@ def show_folders(session: Session, options: ShowOptions, target: Target) -> int:
     workspace, request = session.workspace, session.request
     held = not all(map(os.path.isdir, words))  # Folders that are here are looked at as they are.
     if not held:
-        workspace, request = _without_store(session), replace(request, documents=words)
+        workspace, request = Workspace(session.run), replace(request, documents=words)
     indexed = load_or_build_index(workspace, request)
     collection = indexed.collection
     if held:
@@ -99,10 +99,6 @@ def show_folders(session: Session, options: ShowOptions, target: Target) -> int:
     heads = _heads(collection, words, (a, b), weights, target)
     target.write_lines(chain(heads, *sections, _skipped(collection, words)))
     return console.exit_code()
-
-
-def _without_store(session: Session) -> Workspace:
-    return Workspace(session.run, None, session.request.given.get("secret", b""))
 
 
 def _rows(collection: Collection, found: list[Difference]) -> Iterator[tuple[Cell, ...]]:

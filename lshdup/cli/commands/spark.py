@@ -167,7 +167,7 @@ def _comparison(
     ctx: click.Context, options: SparkOptions
 ) -> Iterator[tuple[Console, "Comparison"]]:
     """Start Spark, find the documents and say their number; yield the comparison."""
-    with Console.of(ctx.params) as console:
+    with Console(**ctx.params) as console:
         explicit, _, files = read_parameters(ctx, console)
         band, sketch = merge_params(BandParams, explicit), merge_params(SketchParams, explicit)
         limit = PairParams(max_bucket=options.max_bucket or 0).max_bucket
