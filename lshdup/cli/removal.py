@@ -1,4 +1,4 @@
-"""`--write` and `--removed` of `clusters` and `passages`: files without what may go, and its list."""
+"""`--write` and `--removed` of `clusters`, `passages`: files without what may go, and its list."""
 
 import sys
 from collections.abc import Iterable, Iterator
