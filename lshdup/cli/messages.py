@@ -47,13 +47,11 @@ def say_collection(
     unit : what the sizes of the collection count.
     whole : say what was made of the documents too, as -v does.
     """
-    from lshdup.sources.document_list import describe_docs
-
     console, n = session.console, len(collection.documents)
     whole = whole or console.is_verbose
     line = _last_run(collection) if collection.read is None else count_of(n, "document")
     if collection.read is not None and not whole:
-        line += describe_docs(collection.documents.typed_docs())
+        line += collection.documents.describe_docs()
     forms = collection.count_forms()
     line += _describe_forms(forms, collection.documents.count_members())
     if whole:
@@ -98,10 +96,9 @@ def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
 
 def _last_run(collection: "Collection") -> str:
     """Return how many documents the last run had, where, and the options that define their sets."""
-    from lshdup.sources.document_list import describe_docs
     from lshdup.workspace.request import list_definition
 
-    where = describe_docs(collection.documents.typed_docs())
+    where = collection.documents.describe_docs()
     documents = count_of(len(collection.documents), "document")
     return f"the last run: {documents}{where} ({' '.join(list_definition(collection))})"
 

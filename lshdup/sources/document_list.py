@@ -237,9 +237,10 @@ class DocumentList:
                     return name
         return None
 
-    def typed_docs(self) -> list[bytes]:
-        """Return DOCS as they would be typed from the current folder."""
-        return self._typed(self.docs)
+    def describe_docs(self) -> str:
+        """Return where documents are, for a sentence: " in docs, rows.jsonl"; "" if unknown."""
+        docs = map(os.fsdecode, self._typed(self.docs))
+        return f" in {join_names(docs, 3)}" if self.docs else ""
 
     def typed_paths(self, numbers: NDArray[np.int64]) -> list[bytes]:
         """Return files that documents are parts of as typed from the current folder."""
@@ -528,8 +529,3 @@ def summarize_docs(arguments: Iterable[bytes]) -> tuple[bytes, ...]:
         return tuple(docs)
     sides = ([d for d in docs if d.startswith(b"/")], [d for d in docs if not d.startswith(b"/")])
     return tuple((os.path.commonpath(side) or b".").rstrip(b"/") + b"/" for side in sides if side)
-
-
-def describe_docs(docs: Sequence[bytes]) -> str:
-    """Return where documents are, for a sentence: " in docs, rows.jsonl"; "" if nobody knows."""
-    return f" in {join_names(map(os.fsdecode, docs), 3)}" if docs else ""

@@ -106,7 +106,11 @@ def detect_codec(data: bytes) -> str:
         return WESTERN
     # With two bytes a character, at least every other byte that is not ASCII has a neighbour that
     # is not ASCII either.
-    alone = 2 * _count_alone(data) > high
+    is_high = np.frombuffer(data, np.uint8) >= 0x80
+    is_alone = is_high.copy()
+    is_alone[1:] &= ~is_high[:-1]
+    is_alone[:-1] &= ~is_high[1:]
+    alone = 2 * np.count_nonzero(is_alone) > high
     return _detect(data, [*_NEVER, *_SEVERAL_BYTES] if alone else _NEVER) or (
         "latin-1" if few else ""
     )
@@ -146,15 +150,6 @@ def is_misread_koi8(text: str) -> bool:
 def _count_high(data: bytes) -> int:
     """Return how many bytes are not ASCII."""
     return len(data) - len(data.translate(None, _HIGH))
-
-
-def _count_alone(data: bytes) -> int:
-    """Return how many bytes that are not ASCII stand between ASCII bytes."""
-    is_high = np.frombuffer(data, np.uint8) >= 0x80
-    alone = is_high.copy()
-    alone[1:] &= ~is_high[:-1]
-    alone[:-1] &= ~is_high[1:]
-    return int(np.count_nonzero(alone))
 
 
 def _fits(data: bytes, codec: str) -> bool:

@@ -3,6 +3,7 @@
 import gzip
 import os
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import files
-from lshdup.sources.document_list import DocumentList, describe_docs, summarize_docs, typed_name
+from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
 from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.text.decoding import decode
 from tests import reference
@@ -190,9 +191,10 @@ def test_batches_cover_everything_once():
 
 
 def test_docs_are_said():
-    assert describe_docs([]) == ""
-    assert describe_docs([b"a", b"b/c"]) == " in a, b/c"
-    assert describe_docs([b"%d" % n for n in range(9)]) == " in 0, 1, 2, …"
+    documents = DocumentList(StringTable.from_strings([]), np.zeros(0), np.zeros(0))
+    where = ((), ""), ((b"a", b"b/c"), " in a, b/c"), ((b"0", b"1", b"2", b"3"), " in 0, 1, 2, …")
+    for docs, said in where:
+        assert replace(documents, docs=docs).describe_docs() == said
     many = [b"d/%d/%d" % (n % 3, n) for n in range(1000)]
     assert summarize_docs([*many, b"/r/x", b"/r/y"]) == (b"/r/", b"d/")
     assert summarize_docs([*many, b"e"]) == (b"./",)

@@ -1,6 +1,4 @@
-"""`clusters --write` and `--removed`: files of rows without those that may go, and a list of these.
-No command of its own.
-"""
+"""`--write` and `--removed` of `clusters`, `passages`: files without what may go, and its list."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -113,8 +111,9 @@ def write(
     assert options.write is not None
     console, documents = session.console, sides[0]
     not_compared = clusters.representative[: len(documents)] < 0
-    skipped = [each.skipped for each in (*uncompared, *documents.skipped)]
-    refuse_nothing(int((~not_compared).sum()), skipped)
+    skipped = [each.skipped for each in uncompared]
+    every = (*uncompared, *documents.skipped)
+    refuse_nothing(int((~not_compared).sum()), [each.skipped for each in every])
     gone = _find_gone(clusters, documents, uncompared)
     list_removed(
         console, options, REMOVED, _list_removed(clusters, sides, prints, gone), "removed row"
