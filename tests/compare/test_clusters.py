@@ -30,7 +30,6 @@ from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
 from lshdup.sources.records import Kind
 from lshdup.store import npz
-from lshdup.workspace import clustering
 from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
@@ -601,7 +600,7 @@ def unreadable(monkeypatch):
     def never(*_):
         pytest.fail("a document is read again")
 
-    monkeypatch.setattr(clustering, "set_source", lambda *_, **__: never)
+    monkeypatch.setattr("lshdup.collection.set_source.set_source", lambda *_, **__: never)
 
 
 @pytest.mark.usefixtures("folder")
