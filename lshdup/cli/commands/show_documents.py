@@ -64,15 +64,8 @@ def show_documents(
     last : the collection of the last run, in which names are looked up.
     """
     console = session.console
-    named = [look_up(word, last) for word in options.both]
-    stored = of_documents(last, named)
-    if stored is not None:
-        say_last_run(console, stored)
-    params = merge_shingle_params(stored, session.request.given)
+    named, stored, params, shingle_filter = look_up_documents(session, last, *options.both)
     a, b = (each.read(params) for each in named)
-    for note in (each.note for each in named if each.note):
-        console.say(note)
-    shingle_filter = load_or_build_filter(session.workspace, session.request, params, stored)
     if options.shingles:
         columns = column_names("show-shingles", optional=shingle_filter is not None)
         rows = _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter)
@@ -93,6 +86,24 @@ def show_documents(
     else:
         target.write_lines(_picture(a, b, comparison, params, target, options, sketch))
     return console.exit_code()
+
+
+def look_up_documents(
+    session: Session, last: Collection | None, *words: bytes
+) -> tuple[list[NamedDocument], Collection | None, ShingleParams, ShingleFilter | None]:
+    """Return named documents, the collection that they are of, and what makes their shingle sets.
+
+    last : the collection of the last run. Which one it is, and what else a name may mean, is said.
+    """
+    named = [look_up(word, last) for word in words]
+    stored = of_documents(last, named)
+    if stored is not None:
+        say_last_run(session.console, stored)
+    for note in (each.note for each in named if each.note):
+        session.console.say(note)
+    params = merge_shingle_params(stored, session.request.given)
+    chosen = load_or_build_filter(session.workspace, session.request, params, stored)
+    return named, stored, params, chosen
 
 
 def _list_shingles(

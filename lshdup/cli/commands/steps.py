@@ -9,7 +9,7 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.cli.columns import column_names
 from lshdup.cli.help import amend, define, plain_option
-from lshdup.cli.messages import say_collection, say_contract, say_largest, say_last_run
+from lshdup.cli.messages import say_collection, say_contract, say_largest
 from lshdup.cli.options import (
     check_content_option,
     documents_options,
@@ -26,7 +26,7 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params, of_documents
+from lshdup.workspace.lookup import NamedDocument
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
@@ -75,23 +75,16 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
     """
     target = make_target(options)
     with open_session(ctx) as session:
-        from lshdup.workspace.loading import load_or_build_filter, make_shingles
+        from lshdup.workspace.loading import make_shingles
 
         if options.show is not None:
+            from lshdup.cli.commands.show_documents import look_up_documents
+
             last = session.load_last_collection()
-            document = look_up(options.show, last)
-            stored = of_documents(last, [document])
-            if stored is not None:
-                say_last_run(session.console, stored)
-            if document.note:
-                session.console.say(document.note)
-            params = merge_shingle_params(stored, session.request.given)
-            text = document.utf8(params)
-            shingle_filter = load_or_build_filter(
-                session.workspace, session.request, params, stored
-            )
-            columns = column_names("shingle", optional=shingle_filter is not None)
-            print_rows(session.console, target, columns, _rows(text, params, shingle_filter))
+            (document,), _, params, chosen = look_up_documents(session, last, options.show)
+            columns = column_names("shingle", optional=chosen is not None)
+            rows = _rows(document.utf8(params), params, chosen)
+            print_rows(session.console, target, columns, rows)
             return session.console.exit_code()
         collection = make_shingles(session.workspace, session.request)
         say_collection(session, collection, 1, whole=True)
