@@ -91,8 +91,11 @@ class _Params:
         for each in fields(self):  # type: ignore[arg-type]
             value, kind = getattr(self, each.name), type(each.default)
             what, wanted = _KINDS.get(kind, (f"a {kind.__name__}", kind))
-            if not isinstance(value, wanted) or isinstance(value, bool) != (kind is bool):
-                message = f"--{each.name.replace('_', '-')} is {value!r}; it must be {what}"
+            fits = isinstance(value, wanted) and isinstance(value, bool) == (kind is bool)
+            # A header may hold an integer that no float can be.
+            fits = fits and (kind is not float or isinstance(value, float) or abs(value) < 1e308)
+            if not fits:
+                message = f"--{each.name.replace('_', '-')} is {value!r:.80}; it must be {what}"
                 raise ParameterError(message)
 
     def to_json(self) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from lshdup.base.forms import split_parts
 from lshdup.base.run import Run
 from lshdup.params import DocumentParams
+from lshdup.shingling.inspection import _cut
 from lshdup.sources.finding import find_documents
 from lshdup.sources.text_batches import batches, read_batch
 
@@ -103,3 +105,13 @@ def wiki_dump(pages, before=""):
     )
     root = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" xml:lang="en">'
     return f"{before}{root}<siteinfo/>{made}</mediawiki>".encode()
+
+
+def list_tokens(text, params):
+    """Return the tokens of a text in normal form and its shingles, both in order and with repeats.
+
+    Ids have no order: their tokens are the numbers, ascending.
+    """
+    parts = [_cut(part, params) for part in split_parts(text)]
+    tokens = [token for part in parts for token in part.tokens()]
+    return tokens, np.concatenate([part.shingles for part in parts])

@@ -30,7 +30,6 @@ from lshdup.errors import InputError
 from lshdup.kernels.helpers import mix64_array
 from lshdup.params import ShingleParams
 from lshdup.shingling import normalization
-from lshdup.shingling.inspection import list_tokens
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.text_batches import TextBatch, read_batch
@@ -38,7 +37,7 @@ from lshdup.text import html
 from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT, part
-from tests.documents import find, reasons
+from tests.documents import find, list_tokens, reasons
 from tests.running import clean_environment
 from tests.shingling.test_text import SPICY
 

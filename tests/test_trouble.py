@@ -15,9 +15,9 @@ import pytest
 
 from lshdup.base import atomic, mbox, system
 from lshdup.base.atomic import PREFIX, SUFFIX
+from lshdup.base.compression import NoRoomError
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
-from lshdup.base.scratch import NoRoomError
 from lshdup.base.skipped import Reason
 from lshdup.cli.main import lshdup
 from lshdup.collection import filtering

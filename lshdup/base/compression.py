@@ -8,6 +8,7 @@ import gzip
 import io
 import re
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from functools import partial
@@ -16,7 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, BinaryIO, cast
 
-from lshdup.base.scratch import new_scratch, write_scratch
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
+from lshdup.base.system import pwrite
+from lshdup.base.wording import quoted
+from lshdup.errors import InputError
 
 GZIP, ZSTD, XZ, BZIP2 = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh"
 MAGICS = (GZIP, ZSTD, XZ, BZIP2)
@@ -26,6 +30,11 @@ ENDINGS = (b".gz", b".zst", b".xz", b".bz2")
 #: mark of the first block, or of the end: text may begin with these letters.
 HEAD = 10
 _BZIP2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
+
+
+class NoRoomError(InputError):
+    """The disk has no room for an unpacked document."""
+
 
 #: Bytes that are unpacked at a time.
 CHUNK = 1 << 20
@@ -181,15 +190,26 @@ def unpack_to(
     folder : where to unpack; None: where the system has temporary files.
     longest_line : the rest of a longer line is a hole that takes no room on the disk.
     """
+    unpacking = partial(
+        explained,
+        f"{quoted(path)} cannot be unpacked in {folder or tempfile.gettempdir()}",
+        MORE_ROOM,
+        NoRoomError,
+    )
     with contextlib.ExitStack() as stack, open(path, "rb") as packed:  # noqa: PTH123 (bytes path)
-        file = stack.enter_context(new_scratch(path, folder))
+        with unpacking():
+            file = stack.enter_context(temporary_file(usable_folder(folder), buffering=0))
         line = size = 0  # bytes of the last line, and of all
         for chunk in chunks(packed):
             if size + len(chunk) > most:
                 raise TooLongError
             newline = chunk.rfind(b"\n")
             if newline >= 0 or line <= longest_line:
-                write_scratch(file, memoryview(chunk), size, path, folder)
+                data, at = memoryview(chunk), size
+                with unpacking():
+                    while len(data):
+                        written = pwrite(file.fileno(), data, at)
+                        data, at = data[written:], at + written
             size += len(chunk)
             line = line + len(chunk) if newline < 0 else len(chunk) - newline - 1
         file.truncate(size)

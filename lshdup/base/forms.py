@@ -40,7 +40,8 @@ def looks_like_html(data: bytes, name: bytes) -> bool:
     """Return whether a document is named like an HTML page, or begins like one, perhaps after
     comments.
     """
-    return _is_named(name) or (not name.endswith(_PLAIN) and _LOOK.match(data[:4096]) is not None)
+    is_named = name.lower().endswith(PAGE_ENDINGS)
+    return is_named or (not name.endswith(_PLAIN) and _LOOK.match(data[:4096]) is not None)
 
 
 def page_form(utf8: bytes, name: bytes | None, markup: str) -> Form:
@@ -51,7 +52,7 @@ def page_form(utf8: bytes, name: bytes | None, markup: str) -> Form:
     """
     if not looks_like_html(utf8, name or b""):
         return Form.TEXT
-    is_named = name is not None and _is_named(name)
+    is_named = name is not None and name.lower().endswith(PAGE_ENDINGS)
     is_page = is_named or (name is not None and _START.match(utf8[:4096]) is not None)
     if markup == "keep" or (markup == "auto" and not is_page):
         return Form.MARKUP
@@ -66,10 +67,6 @@ def declare_page(name: bytes, is_page: bool) -> bytes:
 def declare_mail(name: bytes) -> bytes:
     """Return the name of a document whose source says that it is a mail."""
     return name + MAIL_ENDINGS[0]
-
-
-def _is_named(name: bytes) -> bool:
-    return name.lower().endswith(PAGE_ENDINGS)
 
 
 # --- texts of several parts ---

@@ -1,18 +1,19 @@
 """Arrays of a run that may exceed memory: in memory as far as its limit goes, else in files."""
 
 import math
+import mmap
 import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
-from lshdup.base.system import allocate, machine_memory
+from lshdup.base.system import allocate, machine_memory, release
 
 #: A larger array is in a file of the store, so that memory is left for all others.
 MOST_IN_MEMORY = 256 << 20
@@ -22,6 +23,9 @@ _SMALL = 1 << 20
 
 #: An even smaller array is not counted.
 _UNCOUNTED = 1 << 14
+
+#: Bytes of a part of a growing array at most.
+_PART_BYTES = 16 << 20
 
 #: Rows that are copied together.
 ROWS_AT_ONCE = 1 << 18
@@ -137,14 +141,18 @@ class Arrays:
                 order = self.take(order, packed.view(np.int64))
         return order
 
+    def has_memory(self, size: int) -> bool:
+        """Return whether an array of so many bytes would be made in memory now."""
+        most = max(self._left, _SMALL)
+        return size <= (most if self.folder() is None else min(most, MOST_IN_MEMORY))
+
     def _make(
         self, shape: int | tuple[int, ...], dtype: DTypeLike, make: Callable[..., NDArray[Any]]
     ) -> NDArray[Any]:
         shape = (shape,) if isinstance(shape, int) else shape
-        size, folder = math.prod(shape) * np.dtype(dtype).itemsize, self.folder()
-        most = max(self._left, _SMALL)
-        if size > (most if folder is None else min(most, MOST_IN_MEMORY)):
-            return mapped_array(folder, shape, dtype)
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if not self.has_memory(size):
+            return mapped_array(self.folder(), shape, dtype)
         array = make(shape, dtype)
         if size > _UNCOUNTED:
             self._account(-size)
@@ -194,25 +202,63 @@ def _in_memory() -> Arrays:
 
 
 class GrowingArray:
-    """An array that is made part by part: the parts are few at any time, and may be in files.
+    """An array that is made part by part: in memory as long as the run has memory for it, then in a
+    temporary file, which is there until neither this array nor a mapped one is referred to.
 
-    dtype : its type. arrays : makes it.
+    dtype : its type. arrays : of the run.
     """
 
     def __init__(self, dtype: DTypeLike, arrays: Arrays) -> None:
-        self._arrays, self._parts = arrays, [np.zeros(0, dtype)]
+        self._file: IO[bytes] | None = None
+        self._arrays, self._dtype = arrays, np.dtype(dtype)
+        self.size = 0  #: number of values
+        # Full parts, and one with room behind the values that are used.
+        self._parts, self._last, self._used = list[NDArray[Any]](), np.empty(0, self._dtype), 0
 
-    def append(self, part: NDArray[Any]) -> None:
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def append(self, values: NDArray[Any]) -> None:
         """Add values behind those that are there. Raises ArtifactError if the disk has no room."""
-        parts = self._parts
-        parts.append(part)
-        while len(parts) > 1 and len(parts[-2]) <= len(parts[-1]):
-            last = parts.pop()
-            parts.append(self._arrays.concatenate([parts.pop(), last]))
+        self.size += len(values)
+        size = self.size * self._dtype.itemsize
+        if self._file is None and self._arrays.has_memory(size):
+            if self._used + len(values) > len(self._last):
+                self._parts.append(self._last[: self._used])
+                most = _PART_BYTES // self._dtype.itemsize
+                room = max(len(values), min(self.size, most))
+                self._last, self._used = self._arrays.empty(room, self._dtype), 0
+            self._last[self._used : self._used + len(values)] = values
+            self._used += len(values)
+            return
+        folder = usable_folder(self._arrays.folder())
+        message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
+        with explained(message, MORE_ROOM):
+            parts = [values]
+            if self._file is None:
+                self._file = temporary_file(folder, buffering=0)
+                parts = [*self._parts, self._last[: self._used], values]
+                self._parts, self._last, self._used = [], self._last[:0].copy(), 0
+            for part in parts:
+                data = np.ascontiguousarray(part).view(np.uint8).data
+                while len(data):
+                    data = data[self._file.write(data) :]
 
     def whole(self) -> NDArray[Any]:
         """Return all values. Raises ArtifactError if the disk has no room."""
-        return self._arrays.concatenate(self._parts)
+        if self._file is None:
+            return self._arrays.concatenate([*self._parts, self._last[: self._used]])
+        return np.asarray(np.memmap(self._file, self._dtype, "r+", shape=(self.size,)))
+
+
+def release_pages(values: NDArray[Any]) -> None:
+    """Let go of the memory of a mapped array, which is in its file all the same."""
+    base: object = values
+    while isinstance(base, np.ndarray | memoryview):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
+    if isinstance(base, mmap.mmap):
+        release(base)
 
 
 def slices_of(n: int) -> Iterator[slice]:

@@ -66,6 +66,15 @@ class _Runs:
         values = [part.values for part in parts] or [np.zeros(0, cls.dtype)]
         return cls(arrays.concatenate(values), offsets)
 
+    @classmethod
+    def gather(cls, parts: Iterable[Self], arrays: Arrays = IN_MEMORY) -> Self:
+        """Return the runs of parts that are made one after the other. arrays : makes the result."""
+        values, sizes = GrowingArray(cls.dtype, arrays), GrowingArray(np.int64, arrays)
+        for part in parts:
+            values.append(part.values)
+            sizes.append(part.sizes)
+        return cls.from_sizes(values.whole(), sizes.whole(), arrays)
+
     def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> Self:
         """Return copies of the runs at `indices`, in that order.
 
@@ -157,18 +166,6 @@ class StringTable(_Runs):
         strings = list(strings)
         sizes = np.fromiter(map(len, strings), np.int64, len(strings))
         return cls.from_sizes(np.frombuffer(b"".join(strings), np.uint8), sizes)
-
-    @classmethod
-    def gather(cls, parts: Iterable["StringTable"], arrays: Arrays = IN_MEMORY) -> Self:
-        """Return the strings of parts that are made one after the other.
-
-        arrays : makes the result.
-        """
-        values, sizes = GrowingArray(np.uint8, arrays), GrowingArray(np.int64, arrays)
-        for part in parts:
-            values.append(part.values)
-            sizes.append(part.sizes)
-        return cls.from_sizes(values.whole(), sizes.whole(), arrays)
 
     def strings_at(self, indices: NDArray[np.int64]) -> list[bytes]:
         """Return the strings at `indices`, as objects."""
@@ -355,12 +352,13 @@ def gather_sets(
 
     wanted : int64 array, ascending. sizes : int64 array over all documents, of their sets.
     """
-    values, found = GrowingArray(np.uint64, arrays), GrowingArray(np.int64, arrays)
-    ends, start = offsets_of(arrays.take(sizes, wanted), arrays), 0
-    while start < len(wanted):
-        fitting = int(np.searchsorted(ends, ends[start] + arrays.limit // 32, side="right")) - 1
-        part = source(wanted[start : max(fitting, start + 1)])
-        values.append(part.values)
-        found.append(part.sizes)
-        start += len(part)
-    return RaggedSets.from_sizes(values.whole(), found.whole(), arrays)
+
+    def parts() -> Iterator[RaggedSets]:
+        ends, start = offsets_of(arrays.take(sizes, wanted), arrays), 0
+        while start < len(wanted):
+            most = ends[start] + arrays.limit // 32
+            stop = max(int(np.searchsorted(ends, most, side="right")) - 1, start + 1)
+            yield source(wanted[start:stop])
+            start = stop
+
+    return RaggedSets.gather(parts(), arrays)

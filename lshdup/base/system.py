@@ -7,7 +7,6 @@ that are not opened as binary, and cannot replace a file that is open.
 import contextlib
 import errno
 import functools
-import importlib.util
 import mmap
 import os
 import stat
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-with contextlib.suppress(ImportError):
+with contextlib.suppress(ImportError):  # Windows
     import resource  # at once: a limit of addresses may leave it no room later
 
 #: Flags of `os.open` for a file of bytes, which is not translated, and not inherited. To read, not
@@ -175,7 +174,7 @@ def is_stdout(path: str | os.PathLike[str]) -> bool:
 
 def address_space() -> int:
     """Return the bytes of addresses that this process may take; 0 for no limit."""
-    if "resource" not in globals():  # Windows
+    if "resource" not in globals():
         return 0
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return 0 if limit == resource.RLIM_INFINITY else limit
@@ -185,7 +184,7 @@ def can_bound_processes() -> bool:
     """Return whether the time and memory of other processes can be bounded: not on Windows."""
     import select
 
-    return hasattr(select, "poll") and importlib.util.find_spec("resource") is not None
+    return hasattr(select, "poll") and "resource" in globals()
 
 
 def with_slashes(path: bytes) -> bytes:

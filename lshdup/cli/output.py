@@ -210,7 +210,7 @@ class Target:
         layout: Layout | None,
     ) -> Iterator[str]:
         """Yield the lines of a table, the last of which says how many rows are not shown."""
-        from lshdup.cli.tables import table
+        from lshdup.cli.layouts import table
 
         screens = _SCREENS * shutil.get_terminal_size().lines if self._on_terminal() else 0
         limit = screens if self.max_rows is None else self.max_rows

@@ -4,7 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,10 +81,7 @@ class Workers:
             filtered sets, valid until it returns; the elements of a set are in no particular order.
             Returns the sets that the batch shall hold.
         """
-
-        def work(indices: NDArray[np.int64]) -> FinishedBatch:
-            return self._work(documents, indices, keep, shingle_filter, sketcher)
-
+        work = partial(self._work, documents, keep, shingle_filter, sketcher)
         if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
             yield from map(work, batches(run, documents, todo))
             return
@@ -115,10 +112,10 @@ class Workers:
     def _work(
         self,
         documents: DocumentList,
-        indices: NDArray[np.int64],
         keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
         shingle_filter: ShingleFilter | None,
         sketcher: Sketcher | None,
+        indices: NDArray[np.int64],
     ) -> FinishedBatch:
         """Return a finished batch. What is read and shingled is overwritten by the next one of this
         thread.

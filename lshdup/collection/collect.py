@@ -3,7 +3,7 @@
 Unchanged documents are reused from a previous run.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from itertools import chain
 from typing import Any, Protocol
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, is_counting, slices_of
-from lshdup.base.ragged import RaggedSets, StringTable
+from lshdup.base.ragged import RaggedSets, StringTable, gather_sets
 from lshdup.base.run import Run
-from lshdup.base.scratch import Spool
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.collection.batches import FinishedBatch, Workers
 from lshdup.collection.collection import (
@@ -43,16 +42,13 @@ EVERY_SET = 1 << 62
 #: Bytes of sets that wait to be kept at most.
 _MOST_WAITING = 64 << 20
 
-#: Stored sets that are copied to a spool at a time.
-SETS_AT_ONCE = 4096
+#: Rows that are copied together.
+_AT_ONCE = 4096
 
 _NO_ROWS = np.zeros(0, np.int64)
 
-#: Returns the sets of a batch once more, from where they are kept.
-SetsAgain = Callable[[], RaggedSets]
-
 #: A batch that is finished: its documents, what was skipped, and its sets, if they are kept.
-_Finished = tuple[NDArray[np.int64], Skips, SetsAgain | None]
+_Finished = tuple[NDArray[np.int64], Skips, RaggedSets | None]
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,8 @@ def collect(
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
     previous : results to reuse for unchanged documents, each for other ones.
-    keep : which unfiltered sets are kept: EVERY_SET, in a file if they exceed a quarter of the
-        memory; a number, all of them if they fit into so many bytes; a keeper does what it wants.
+    keep : which unfiltered sets are kept: all of them if they fit into so many bytes, or EVERY_SET;
+        a keeper does what it wants.
     checkpoint : receives finished batches when it is due.
 
     A file that turns out to be a mailbox becomes its mails, in a second pass over them.
@@ -122,10 +118,11 @@ def collect(
     batches = workers.process(run, documents, todo, keeper.keep_copy, shingle_filter, rows.sketcher)
     for batch in batches:
         rows.fill(batch)
-        sets = keeper.add(batch.made.indices, batch.made.sets)
+        keeper.add(batch.made.indices, batch.made.sets)
         if checkpoint is not None:
+            sets = batch.made.sets if keeper.has_all else None
             finished.append((batch.made.indices, batch.made.skipped, sets))
-            waiting += batch.made.sets.values.nbytes if sets is not None else 0
+            waiting += sets.values.nbytes if sets is not None else 0
             if checkpoint.is_due() or waiting > _MOST_WAITING:
                 checkpoint.add(rows.part(finished))
                 finished, waiting = [], 0
@@ -213,9 +210,7 @@ def _reader_of(forms: NDArray[np.uint8], skipped: tuple[SkippedFile, ...]) -> st
 
 
 class SetKeeper:
-    """Collect the sets of a run in document order, in memory, or in a spool.
-
-    Stops keeping them once they exceed the limit; EVERY_SET goes to a spool then.
+    """Collect the sets of a run in document order. Stops keeping them once they exceed a limit.
 
     keep : the limit in bytes, or EVERY_SET.
     """
@@ -223,18 +218,16 @@ class SetKeeper:
     in_order = False  #: whether tokens in their order are kept, as of `Shingler`
 
     def __init__(self, run: Run, keep: int) -> None:
-        self._arrays, self._indices = run.arrays, GrowingArray(np.int64, run.arrays)
-        self._keeps_all = keep == EVERY_SET
-        self._spool: Spool | None = None
-        # They are there twice while they are put in order.
-        self._room = run.memory // 4 if self._keeps_all else keep
-        self._parts: list[RaggedSets] | None = [] if keep else None
+        self._arrays, self._room = run.arrays, keep
+        self.has_all = keep > 0  #: whether all sets are kept so far
+        self._indices, self._sizes = (GrowingArray(np.int64, run.arrays) for _ in range(2))
+        self._values = GrowingArray(np.uint64, run.arrays)
 
     def keep_copy(self, made: ShingleBatch, *_: object) -> RaggedSets:
         """Return a sorted copy of the sets, or no sets if it has stopped keeping them. For any
         thread.
         """
-        return NO_SETS if self._parts is None else made.sets.copy().sort()
+        return made.sets.copy().sort() if self.has_all else NO_SETS
 
     def reuse(
         self, sets: RaggedSets | None, known: NDArray[np.bool_], rows: NDArray[np.int64]
@@ -243,56 +236,35 @@ class SetKeeper:
 
         known : bool array over all documents. rows : int64 array, the row of each in `sets`.
         """
-        if self._parts is None or not known.any():
+        if sets is None:
+            self.has_all = self.has_all and not known.any()
             return
-        if sets is not None and self._keeps_all:  # The stored sets may exceed memory.
-            for start in range(0, len(rows), SETS_AT_ONCE):
-                indices = np.flatnonzero(known[start : start + SETS_AT_ONCE]) + start
+        for some in _runs_of(rows):
+            if self.has_all:
+                indices = np.flatnonzero(known[some]) + some.start
                 self.add(indices, sets.take(rows[indices]))
-            return
-        indices = np.flatnonzero(known)
-        rows = rows[indices]
-        if sets is None or 8 * int(sets.sizes[rows].sum()) > self._room:
-            self._parts = None
-            return
-        are_all = len(rows) == len(sets) and is_counting(rows)
-        self.add(indices, sets if are_all else sets.take(rows))
 
-    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> SetsAgain | None:
-        """Keep the sets of some documents. Return how to have them once more, if they are kept."""
-        if self._parts is None:
-            return None
+    def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> None:
+        """Keep the sets of some documents."""
+        if not self.has_all:
+            return
         self._room -= sets.values.nbytes
-        if self._room < 0 and not self._keeps_all:
-            self._parts = None
-            return None
+        if self._room < 0:
+            self.has_all, self._values = False, GrowingArray(np.uint64, self._arrays)
+            return
         self._indices.append(indices)
-        if self._room < 0 and self._spool is None:
-            self._spool = Spool(self._arrays)
-            for part in self._parts:
-                self._spool.append(part)
-            self._parts.clear()
-        spool = self._spool
-        if spool is None:
-            self._parts.append(sets)
-            return lambda: sets
-        start, offsets = spool.total, sets.offsets
-        spool.append(sets)
-        end = spool.total
-        # A copy: a mapped array would hold a descriptor as long as it waits.
-        return lambda: RaggedSets(spool.values()[start:end].copy(), offsets)
+        self._sizes.append(sets.sizes)
+        self._values.append(sets.values)
 
     def finish(self) -> RaggedSets | None:
         """Return the sets of all documents that have one, in document order, if they were kept."""
-        if self._parts is None:
+        if not self.has_all:
             return None
-        indices = self._indices.whole()
-        order = self._arrays.order(len(indices), [indices.__getitem__])
-        if self._spool is None:
-            sets = RaggedSets.concatenate(self._parts, self._arrays)
-            self._parts.clear()
-            return sets if is_counting(order) else sets.take(order, self._arrays)
-        return self._spool.sets() if is_counting(order) else self._spool.in_order(order)
+        arrays, indices = self._arrays, self._indices.whole()
+        order = arrays.order(len(indices), [indices.__getitem__])
+        sets = RaggedSets.from_sizes(self._values.whole(), self._sizes.whole(), arrays)
+        self._values = GrowingArray(np.uint64, arrays)  # They are there twice at most.
+        return sets if is_counting(order) else gather_sets(sets.take, order, sets.sizes, arrays)
 
 
 def expects_office_documents(names: StringTable) -> bool:
@@ -382,7 +354,7 @@ class _Rows:
         rows = np.concatenate([_NO_ROWS, *(indices for indices, _, _ in finished)])
         order, kept = np.argsort(rows, kind="stable"), None
         rows = rows[order]
-        sets = [again() for _, _, again in finished if again is not None]
+        sets = [each for _, _, each in finished if each is not None]
         if len(sets) == len(finished):
             kept = RaggedSets.concatenate(sets).take(order)
         take, signatures = self._arrays.take, self._signatures
@@ -444,7 +416,7 @@ class _Rows:
 
 def _runs_of(rows: NDArray[np.int64]) -> Iterator[slice]:
     """Yield slices of so many rows as are copied together."""
-    return (slice(start, start + 4096) for start in range(0, len(rows), 4096))
+    return (slice(start, start + _AT_ONCE) for start in range(0, len(rows), _AT_ONCE))
 
 
 def _moved_up(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

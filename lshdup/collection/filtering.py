@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, distinct
-from lshdup.base.run import Run
+from lshdup.base.run import Run, run_in_parts
 from lshdup.collection.collect import EVERY_SET, collect
 from lshdup.collection.collection import WHOLE, Collection, Columns, set_columns
 from lshdup.errors import InputError
@@ -121,20 +121,18 @@ def filter_collection(
 
     made: Columns = {name: arrays.empty(n, collection.columns[name].dtype) for name in WHOLE}
 
-    def filter_piece(start: int) -> None:
-        rows = slice(start, min(start + _PIECE, n))
-        filtered = shingle_filter.apply(
-            RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
-        )
-        if signatures is not None and sketcher is not None:
-            signatures[rows] = sketcher.sketch(filtered)
-        for name, column in set_columns(filtered, collection.shingle).items():
-            made[name][rows] = column
+    def filter_pieces(part: slice) -> None:
+        for start in range(part.start, part.stop, _PIECE):
+            rows = slice(start, min(start + _PIECE, part.stop))
+            filtered = shingle_filter.apply(
+                RaggedSets(sets.values, sets.offsets[rows.start : rows.stop + 1])
+            )
+            if signatures is not None and sketcher is not None:
+                signatures[rows] = sketcher.sketch(filtered)
+            for name, column in set_columns(filtered, collection.shingle).items():
+                made[name][rows] = column
 
-    from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
-
-    with ThreadPoolExecutor(run.jobs) as pool:
-        list(pool.map(filter_piece, range(0, n, _PIECE)))
+    run_in_parts(n, run.jobs, filter_pieces)
     columns = dict(collection.columns)
     for name, whole in WHOLE.items():
         columns[whole] = columns[name]

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.memory import release_pages
 from lshdup.base.run import Run, run_in_parts
-from lshdup.base.scratch import release_pages
 from lshdup.kernels import bands as kernels
 from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.band_plan import BandPlan

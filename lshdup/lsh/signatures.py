@@ -15,9 +15,6 @@ from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
 from lshdup.params import STORED_SCHEMES, SketchParams
 
-#: Sets that a thread sketches together.
-_PIECE = 4096
-
 
 class Sketcher:
     """The scheme `fast` or `classic` with its random constants; safe to share between threads.
@@ -72,15 +69,11 @@ def make_signatures(run: Run, sets: RaggedSets, params: SketchParams) -> NDArray
     sketcher = Sketcher(params)
     signatures: NDArray[np.uint32] = run.arrays.empty((len(sets), params.perms), np.uint32)
 
-    def sketch(start: int) -> None:
-        stop = min(start + _PIECE, len(sets))
-        piece = RaggedSets(sets.values, sets.offsets[start : stop + 1])
-        signatures[start:stop] = sketcher.sketch(piece)
+    def sketch(part: slice) -> None:
+        piece = RaggedSets(sets.values, sets.offsets[part.start : part.stop + 1])
+        signatures[part] = sketcher.sketch(piece)
 
-    from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
-
-    with ThreadPoolExecutor(run.jobs) as pool:
-        list(pool.map(sketch, range(0, len(sets), _PIECE)))
+    run_in_parts(len(sets), run.jobs, sketch)
     return signatures
 
 

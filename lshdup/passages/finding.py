@@ -31,10 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import GrowingArray, slices_of
+from lshdup.base.memory import GrowingArray, release_pages, slices_of
 from lshdup.base.ragged import RaggedSets, offsets_of, ranges
 from lshdup.base.run import Run, run_parts
-from lshdup.base.scratch import release_pages
 from lshdup.kernels.passages import (
     ActivePlaces,
     Grouped,

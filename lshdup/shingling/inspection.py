@@ -65,18 +65,6 @@ class _Part(NamedTuple):
         return [forms[start:end] for start, end in self.edges.tolist()]
 
 
-def list_tokens(text: bytes, params: ShingleParams) -> tuple[list[bytes], NDArray[np.uint64]]:
-    """Return the tokens of a text in normal form and its shingles, both in order and with repeats.
-
-    text : valid UTF-8, perhaps of several parts. Ids have no order: their tokens are the numbers,
-        ascending.
-    Returns a uint64 array of shingles, max(1, n - k + 1) of each part of n tokens.
-    """
-    parts = [_cut(part, params) for part in split_parts(text)]
-    tokens = [token for part in parts for token in part.tokens()]
-    return tokens, np.concatenate([part.shingles for part in parts])
-
-
 def locate_tokens(text: bytes, params: ShingleParams) -> LocatedText:
     """Locate the tokens of a text, in the order of the text.
 

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.compression import NoRoomError
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
-from lshdup.base.scratch import NoRoomError
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.records import (

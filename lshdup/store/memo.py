@@ -6,7 +6,7 @@ artifacts of the current run are segments too; all others are in the folder `mem
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.records import RecordFields
 from lshdup.store.collection_io import collection_arrays
-from lshdup.store.npz import Array, write
+from lshdup.store.npz import write
 from lshdup.store.store import MEMO, Store
 
 #: Seconds after which a run is long, and what is finished by then is written.
@@ -61,12 +61,11 @@ class Memo:
         fields: RecordFields | None,
     ) -> None:
         self._run, self._store = run, store
-        header = store.describe_parameters(shingle, sketch, fields, b"", shingle_filter)
+        header = store.describe(shingle, sketch, fields, b"", shingle_filter)
         self._header = {"corpus": "", **header}
         self._written_at, self._interval = time.monotonic(), PATIENCE
-        self._has_folder = self._failed = False
+        self._failed = False
         self._shingle, self._sketch, self._filter = shingle, sketch, shingle_filter
-        self._last_number = store.last_segment()
         self._used: list[str] = []  #: segments that this run has taken documents from, or written
         self._sets: dict[str, str] | None = None  #: by identity, the segment that has them
         self._is_reader_said = False
@@ -191,11 +190,13 @@ class Memo:
         """Write documents that are finished as a segment."""
         if self._failed:
             return
-        self._last_number += 1
-        name = f"{self._last_number:08}"
-        self._used.append(f"{MEMO}/{name}")
+        name = self._store.next_segment()
+        self._used.append(name)
         try:
-            self._write(f"{name}.npz", collection_arrays(part, "segment"))
+            (self._store.folder / MEMO).mkdir(exist_ok=True)
+            with Folder(self._store.folder, MEMO).create(self._store.path(name).name) as file:
+                write(file, "segment", self._header, collection_arrays(part, "segment"))
+            note_kept(PARTS)
         except OSError as error:
             self._failed = True
             self._run.say(
@@ -205,14 +206,6 @@ class Memo:
             self.remove()  # The artifacts need the room.
         self._written_at = time.monotonic()
         self._interval *= _GROWTH
-
-    def _write(self, name: str, arrays: Mapping[str, Array]) -> None:
-        if not self._has_folder:
-            (self._store.folder / MEMO).mkdir(exist_ok=True)
-            self._has_folder = True
-        with Folder(self._store.folder, MEMO).create(name) as file:
-            write(file, "segment", self._header, arrays)
-        note_kept(PARTS)
 
     def remove(self) -> bool:
         """Make room: remove the parts of runs that this run has used or written; if there are none,

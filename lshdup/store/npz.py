@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from lshdup.base.atomic import Folder
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
-from lshdup.base.scratch import CHUNK
 from lshdup.base.system import release
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.version import __version__
@@ -37,6 +36,9 @@ Array = NDArray[Any]
 _ALIGNMENT = 64
 _PADDING_FIELD = 0x4C44  # the zip extra field that pads; readers skip fields they do not know
 _ALWAYS_VERIFIED = 4 << 20
+
+#: Bytes that are written at a time.
+_CHUNK = 64 << 20
 
 #: An artifact has few members. Thousands in the same bytes would take hours to verify.
 _MOST_MEMBERS = 64
@@ -65,11 +67,6 @@ class Artifact:
     header: dict[str, Any]
     arrays: dict[str, Array]
     unverified: frozenset[str] = frozenset()
-
-
-def full_header(kind: str, header: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a header with the kind, the format and the version of the program."""
-    return {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
 
 
 def save(
@@ -108,7 +105,8 @@ def write(
     file: IO[bytes], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
     """Write an artifact to an open file. Raises OSError as the file system does."""
-    text = json.dumps(full_header(kind, header), sort_keys=True, separators=(",", ":"))
+    header = {"kind": kind, "format": FORMAT_VERSION, "lshdup": __version__, **header}
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"))
     members = {"header": np.frombuffer(text.encode("ascii"), np.uint8), **arrays}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         assert archive.fp is not None
@@ -124,8 +122,8 @@ def write(
                     member, np.lib.format.header_data_from_array_1_0(array)
                 )
                 flat = array.reshape(-1).view(np.uint8).data
-                for start in range(0, len(flat), CHUNK):
-                    member.write(flat[start : start + CHUNK])
+                for start in range(0, len(flat), _CHUNK):
+                    member.write(flat[start : start + _CHUNK])
 
 
 def load(

@@ -71,7 +71,7 @@ _PASSAGES["place_first"] = Member(np.int64, ("places",))
 
 def save_index(store: Store, collection: Collection, index: Index, params: BandParams) -> None:
     """Save a band table as bands.npz, 4 bytes a document and band: signatures.npz has the rest."""
-    header = store.describe(collection, with_sketch=True) | {"bands": params.to_json()}
+    header = _made_from(collection) | {"bands": params.to_json()}
     arrays: dict[str, Array] = {
         "order": index.table.order,
         "firsts": index.duplicate_of.astype(np.uint32),
@@ -93,8 +93,7 @@ def load_index(
     if artifact is None:
         return None
     with damage_explained(path, _INDEX_AGAIN):
-        expected = store.describe(collection, with_sketch=True)
-        if any(artifact.header[key] != expected[key] for key in ("corpus", "sketch")):
+        if not _says(artifact.header, _made_from(collection)):
             return None
         assert collection.sketch is not None
         params = BandParams.from_json(artifact.header["bands"])
@@ -134,8 +133,7 @@ def load_pairs(run: Run, store: Store, collection: Collection) -> StoredPairs | 
     """Load pairs.npz. Return None if it is missing, damaged, or of another collection."""
     with contextlib.suppress(ArtifactError, *DAMAGED):
         artifact = npz.load(store.path("pairs"), "pairs", _PAIRS_AGAIN)
-        expected = store.describe(collection, with_sketch=True)
-        if artifact is None or not _says(artifact.header, expected):
+        if artifact is None or not _says(artifact.header, _made_from(collection)):
             return None
         header, n = artifact.header, len(collection.documents)
         bands, params = BandParams.from_json(header["bands"]), PairParams.from_json(header["pairs"])
@@ -259,10 +257,10 @@ def load_passages(
 
 
 def describe_pairs(
-    store: Store, collection: Collection, index: Index, bands: BandParams, params: PairParams
+    collection: Collection, index: Index, bands: BandParams, params: PairParams
 ) -> dict[str, Any]:
     """Return what decides which pairs are verified, and in which order."""
-    return store.describe(collection, with_sketch=True) | {
+    return _made_from(collection) | {
         "bands": bands.to_json(),
         "planned_bands": index.plan.bands,
         "planned_rows": index.plan.rows,
@@ -271,7 +269,6 @@ def describe_pairs(
 
 
 def describe_clusters(
-    store: Store,
     collection: Collection,
     index: Index,
     bands: BandParams,
@@ -285,12 +282,18 @@ def describe_clusters(
     """
     import hashlib  # Imported here to keep `query` fast.
 
-    header = describe_pairs(store, collection, index, bands, PairParams())
+    header = describe_pairs(collection, index, bands, PairParams())
     del header["pairs"]
     order = np.ascontiguousarray(preference).view(np.uint8).data
     header["clusters"] = json.loads(json.dumps(params.to_json()))
     header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
     return header
+
+
+def _made_from(collection: Collection) -> dict[str, Any]:
+    """Return what identifies the signatures that an artifact is made from."""
+    assert collection.sketch is not None
+    return {"corpus": collection.identity, "sketch": collection.sketch.to_json()}
 
 
 def _says(header: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:

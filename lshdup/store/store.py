@@ -299,13 +299,14 @@ class Store:
             return [f"{MEMO}/{name[:8]}" for name in sorted(names, reverse=True)]
         return []
 
-    def last_segment(self) -> int:
-        """Return the number of the newest segment; 0 without any."""
-        return int(next(iter(self.segments()), "/0").rpartition("/")[2])
+    def next_segment(self) -> str:
+        """Return the name of the next segment."""
+        last = next(iter(self.segments()), "/0").rpartition("/")[2]
+        return f"{MEMO}/{int(last) + 1:08}"
 
     def _keep(self, kind: str) -> None:
         """Move an artifact into the memo. Raises OSError."""
-        name = f"{self.last_segment() + 1:08}.npz"
+        name = self.path(self.next_segment()).name
         (self.folder / MEMO).mkdir(exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             Folder(self.folder).move(self.path(kind).name, Folder(self.folder, MEMO), name)
@@ -329,14 +330,15 @@ class Store:
     def drop(self, kind: str, *, keep: bool = False) -> None:
         """Remove an artifact that cannot be used. keep : move it into the memo instead."""
         self._loaded.pop(kind, None)
-        above, _, name = self.path(kind).relative_to(self.folder).as_posix().rpartition("/")
+        path = self.path(kind)
         with contextlib.suppress(OSError):
             if keep:
                 self._keep(kind)
                 return
-            (Folder(self.folder, *filter(None, [above])).path / name).unlink()
-            if above:  # as far as it is empty
-                (self.folder / above).rmdir()
+            Folder(self.folder, *path.relative_to(self.folder).parts[:-1])  # follows no link
+            path.unlink()
+            if path.parent != self.folder:  # as far as it is empty
+                path.parent.rmdir()
 
     # --- collections ------------------------------------------------------------------------------
 
@@ -364,9 +366,17 @@ class Store:
                     return
         self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
-        header = self.describe(collection, with_sketch=kind == "signatures")
-        header["docs"] = [os.fsdecode(name) for name in collection.documents.docs]
-        header["links"] = collection.documents.has_links
+        documents, sketch = collection.documents, collection.sketch
+        header = self.describe(
+            collection.shingle,
+            sketch if kind == "signatures" else None,
+            documents.record_fields,
+            documents.home,
+            collection.shingle_filter,
+        )
+        header["corpus"] = collection.identity
+        header["docs"] = [os.fsdecode(name) for name in documents.docs]
+        header["links"] = documents.has_links
         if collection.shingle_filter is not None:
             header["whole"] = collection.unfiltered_identity
         for name, value in (beside or {}).items():
@@ -376,16 +386,7 @@ class Store:
             before=(lambda: self._keep(kind)) if keep_old else None,
         )  # fmt: skip
 
-    def describe(self, collection: Collection, *, with_sketch: bool) -> dict[str, Any]:
-        """Return the header of an artifact that is made from a collection."""
-        documents = collection.documents
-        sketch = collection.sketch if with_sketch else None
-        fields, shingle_filter = documents.record_fields, collection.shingle_filter
-        return self.describe_parameters(
-            collection.shingle, sketch, fields, documents.home, shingle_filter
-        ) | {"corpus": collection.identity}
-
-    def describe_parameters(
+    def describe(
         self,
         shingle: ShingleParams,
         sketch: SketchParams | None,

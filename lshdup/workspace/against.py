@@ -6,7 +6,7 @@ gone), or one collection of folders and files, which is read each time.
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -242,7 +242,7 @@ def _advise_index(others: tuple[bytes, ...]) -> str:
     )
 
 
-def _listed(names: tuple[bytes, ...]) -> str:
+def _listed(names: Sequence[bytes]) -> str:
     """Return the first names for a sentence.
 
     >>> _listed((b"a", b"b", b"c")), _listed((b"a", b"b", b"c", b"d"))

@@ -176,7 +176,7 @@ def load_or_find_pairs(
 
     header = {}
     if run.store is not None:
-        header = results_io.describe_pairs(run.store, collection, index, bands, params)
+        header = results_io.describe_pairs(collection, index, bands, params)
         earlier = earlier or results_io.load_pairs(run, run.store, collection)
 
     def save(found: PairsFound) -> None:
@@ -222,7 +222,7 @@ def load_or_find_clusters(
     order = order_documents(run, collection, params, request)
     store, found, known, header = run.store, None, None, {}
     if store is not None:
-        header = results_io.describe_clusters(store, collection, index, bands, params, order.order)
+        header = results_io.describe_clusters(collection, index, bands, params, order.order)
         found = results_io.load_clusters(run, store, header, collection, index)
         earlier = results_io.load_pairs(run, store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)

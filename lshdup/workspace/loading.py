@@ -220,11 +220,6 @@ def read_filter_request(
     made = last.shingle_filter if last is not None else None
     limit = request.given.get("ignore_common", made.params.ignore_common if made else 0.0)
     template = made.template.copy() if made is not None else NO_SHINGLES
-    tokens = request.given.get("min_tokens", shingle.min_tokens or FEW_TOKENS)
-    least = shingle.count_shingles(tokens)
-    if made is not None and "min_tokens" not in request.given:
-        least = made.params.least_shingles
-    least = request.given.get("least_shingles", least)  # the other side's
     if request.templates:
         template = read_template(
             run,
@@ -233,7 +228,14 @@ def read_filter_request(
             shingle,
             lambda documents: request.accept_source(documents, "--template"),
         )
-    return FilterRequest(template, limit, least) if len(template) or limit else None
+    if not len(template) and not limit:
+        return None
+    tokens = request.given.get("min_tokens", shingle.min_tokens or FEW_TOKENS)
+    least = shingle.count_shingles(tokens)
+    if made is not None and "min_tokens" not in request.given:
+        least = made.params.least_shingles
+    # The other side's, if it says so.
+    return FilterRequest(template, limit, request.given.get("least_shingles", least))
 
 
 # --- documents that are named ---------------------------------------------------------------------

@@ -12,7 +12,6 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, slices_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.base.scratch import Spool
 from lshdup.base.wording import count_of
 from lshdup.collection.collect import EVERY_SET, Previous, SetKeeper, collect, unchanged_collection
 from lshdup.collection.collection import Collection
@@ -223,7 +222,7 @@ def _plan_disk(
 
 
 class SequenceKeeper(SetKeeper):
-    """Sequences of tokens of one collection or of several, in temporary files, with their anchors.
+    """Sequences of tokens of one collection or of several, with their anchors.
 
     Sequences stay in the order in which documents are read; a collection has no sets then.
 
@@ -234,7 +233,7 @@ class SequenceKeeper(SetKeeper):
 
     def __init__(self, run: Run, params: PassageParams, expected: int) -> None:
         super().__init__(run, EVERY_SET)
-        self._tokens, self._anchors = Spool(run.arrays), AnchorKeeper(run, params, expected)
+        self._anchors = AnchorKeeper(run, params, expected)
         self._selected: dict[int, tuple[NDArray[np.uint64], _I64]] = {}
         self._sides: list[_I64] = []  #: of each collection the documents of its sequences, or -1
 
@@ -250,9 +249,8 @@ class SequenceKeeper(SetKeeper):
         """Keep the sequences of some documents, for which `keep_copy` was called."""
         if len(indices):
             hashes, positions = self._selected.pop(int(indices[0]))
-            self._anchors.add(hashes, positions + self._tokens.total)
-            self._tokens.append(sets)
-            self._indices.append(indices)
+            self._anchors.add(hashes, positions + self._values.size)
+            super().add(indices, sets)
 
     def finish(self) -> None:
         """Number the documents of a collection, and begin with the next one."""
@@ -282,7 +280,7 @@ class SequenceKeeper(SetKeeper):
         self._indices.append(arrays.take(index_of, documents))
 
     def results(self) -> tuple[RaggedSets, Anchors, _I64, int]:
-        """Return all sequences, mapped, their anchors that recur, the document of each, and the
+        """Return all sequences, their anchors that recur, the document of each, and the
         number of sequences of the first collection.
 
         Documents of a collection are behind those of the one before it. Sequences without anchors
@@ -297,7 +295,8 @@ class SequenceKeeper(SetKeeper):
             documents[side < 0] = ends[-1]
             numbered.append(documents)
         documents = arrays.concatenate(numbered)
-        sequences, anchors = self._tokens.sets(), self._anchors.recurring()
+        sequences = RaggedSets.from_sizes(self._values.whole(), self._sizes.whole(), arrays)
+        anchors = self._anchors.recurring()
         if (documents == ends[-1]).any():
             held = np.searchsorted(sequences.offsets, anchors.positions, side="right") - 1
             mine = documents[held] < ends[-1]

@@ -122,7 +122,7 @@ def test_strings_match_as_in_a_dictionary(monkeypatch, tmp_path, at_once):
 
 
 def test_an_array_grows_by_parts(tmp_path):
-    """Its values are those of all parts; large parts are in files, and few at any time."""
+    """Its values are those of all parts, few at any time, and in a file beyond memory."""
     arrays, parts = Arrays(0, lambda: tmp_path), [np.arange(i % 5) for i in range(1000)]
     grown = GrowingArray(np.int64, arrays)
     assert grown.whole().tolist() == []
@@ -131,7 +131,10 @@ def test_an_array_grows_by_parts(tmp_path):
         assert len(grown._parts) < 14
     assert grown.whole().tolist() == np.concatenate(parts).tolist()
     grown.append(np.zeros(MB, np.int64))
+    grown.append(parts[4])
     assert is_mapped(grown.whole())
+    assert grown.whole().tolist() == np.concatenate([*parts, np.zeros(MB), parts[4]]).tolist()
+    assert os.listdir(tmp_path) == []
 
 
 def test_strings_of_parts_are_gathered(tmp_path):

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.base import scratch
-from lshdup.base.compression import PackedError, TooLongError, unpack_to, unpacked
+from lshdup.base.compression import NoRoomError, PackedError, TooLongError, unpack_to, unpacked
 from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.text.decoding import decode
@@ -183,7 +182,7 @@ def test_a_line_that_nobody_will_read_takes_no_room(tmp_path):
 def test_no_room_to_unpack(tmp_path, monkeypatch):
     (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT))
     monkeypatch.setattr(os, "pwrite", failing(OSError(28, "No space left on device")))
-    with pytest.raises(scratch.NoRoomError, match="No space left on device"):
+    with pytest.raises(NoRoomError, match="No space left on device"):
         unpack_to(os.fsencode(tmp_path / "a.gz"), tmp_path, 1 << 20)
     assert [path.name for path in tmp_path.iterdir()] == ["a.gz"]
 

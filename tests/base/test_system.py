@@ -164,5 +164,5 @@ def test_processes_are_bounded_where_both_calls_for_it_are_there(monkeypatch):
     with monkeypatch.context() as windows:
         windows.delattr("select.poll")
         assert not system.can_bound_processes()
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.delattr(system, "resource")
     assert not system.can_bound_processes()

@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from lshdup.base.wording import chance, decimal
 from lshdup.cli.columns import LISTINGS, describe
 from lshdup.cli.commands import COMMANDS
+from lshdup.cli.layouts import table
 from lshdup.cli.main import lshdup
-from lshdup.cli.tables import table
 from tests.conftest import ZSTD, require
 from tests.running import clean_environment, run_many
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from lshdup.base.atomic import check_writable
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
+from lshdup.cli.layouts import table
 from lshdup.cli.output import FORMATS, Target, cut_pieces
-from lshdup.cli.tables import table
 from tests import golden
 from tests.conftest import part
 from tests.running import clean_environment, run_many

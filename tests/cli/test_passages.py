@@ -11,9 +11,9 @@ from collections import defaultdict
 import pytest
 
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import list_tokens
 from tests import reference
 from tests.conftest import ROOT, require
+from tests.documents import list_tokens
 
 PASSAGE = (
     "Größe ist nicht alles, aber „ohne sie“ ist manches nichts — sagte der alte Mann am Meer zu "

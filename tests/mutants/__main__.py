@@ -6,7 +6,7 @@ did. Run with the environment of the tests:
 
     mkdir /tmp/reached
     REACHED_BY_TESTS=/tmp/reached python -m pytest -p tests.mutants.reached -n 3
-    python -m tests.mutants --reached /tmp/reached --draw 40 --seed COMMIT
+    python -m tests.mutants --reached /tmp/reached --draw 24 --seed COMMIT
 """
 
 import argparse

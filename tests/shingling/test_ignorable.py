@@ -7,11 +7,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import list_tokens, locate_tokens
+from lshdup.shingling.inspection import locate_tokens
 from lshdup.shingling.normalization import IGNORABLE_RANGES
 from lshdup.shingling.shingler import Shingler
 from tests import reference
 from tests.conftest import many
+from tests.documents import list_tokens
 from tests.shingling.test_text import encodable, texts
 
 IGNORABLE = [chr(c) for low, high in IGNORABLE_RANGES for c in range(low, high + 1)]

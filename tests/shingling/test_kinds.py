@@ -13,11 +13,12 @@ from lshdup import NearDuplicates
 from lshdup.base.forms import PART, SEAL, split_parts, visible_text
 from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import list_shingles, list_tokens, locate_tokens
+from lshdup.shingling.inspection import list_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.text_batches import TextBatch
 from tests import reference
 from tests.conftest import many
+from tests.documents import list_tokens
 from tests.shingling.test_text import KINDS, encodable, texts
 
 # --- `--tokens symbols`: words, numbers and every other visible character -------------------------

@@ -11,11 +11,12 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.kernels.shingles import distinct_values
 from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import RunLocator, list_tokens, locate_tokens
+from lshdup.shingling.inspection import RunLocator, locate_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.sources.text_batches import TextBatch
 from tests import reference
 from tests.conftest import many, part
+from tests.documents import list_tokens
 from tests.fuzz.texts import SPICY
 
 texts = st.one_of(

@@ -7,9 +7,6 @@ import zipfile
 import numpy as np
 import pytest
 
-from lshdup.base import scratch
-from lshdup.base.memory import Arrays
-from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ArtifactError
 from lshdup.store import npz
 from lshdup.store.npz import Member, check_arrays, declare_sets
@@ -176,14 +173,3 @@ def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
     assert os.listdir(path.parent) == [path.name]
     with pytest.raises(ArtifactError, match="cannot be written"):
         npz.save(path.parent / "no-such-folder" / "x.npz", "things", {}, {})
-
-
-def test_a_spool_keeps_what_is_appended(tmp_path):
-    spool = scratch.Spool(Arrays(None, lambda: tmp_path))
-    assert len(spool.values()) == 0
-    for part in ([{0, 1, 2}], [], [set(), {3, 4}]):
-        spool.append(RaggedSets.from_sets(part))
-    assert [each.tolist() for each in spool.sets()] == [[0, 1, 2], [], [3, 4]]
-    assert spool.in_order(np.array([2, 0, 1])).sizes.tolist() == [2, 3, 0]
-    assert spool.values().tolist() == [3, 4, 0, 1, 2]
-    assert os.listdir(tmp_path) == []

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.inspection import list_tokens, locate_tokens, number_repeats
+from lshdup.shingling.inspection import locate_tokens, number_repeats
 from lshdup.shingling.shingler import Shingler
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, find_changes
 from lshdup.views.comparison import compare
 from lshdup.views.terminal import Layout, render
 from tests import golden
 from tests.conftest import RUN, part
+from tests.documents import list_tokens
 from tests.reference import is_ignorable
 from tests.running import in_terminal
 from tests.views.conftest import write

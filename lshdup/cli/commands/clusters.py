@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lshdup.cli import writing
+from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
     ClustersOptions,
@@ -77,11 +77,11 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
     that others are near has the role other. Nothing of OTHER goes.
     """
     target = make_target(options)
-    writing.check_outputs(ctx, options)
+    removal.check_outputs(ctx, options)
     rule = ClusterParams(
         options.linkage, options.keep or "", options.prefer, options.max_bucket or 0
     )
-    with open_session(ctx, partial(writing.check_documents, options)) as session:
+    with open_session(ctx, partial(removal.check_documents, options)) as session:
         from lshdup.cli.commands.clusters_listing import list_groups
 
         return list_groups(ctx, session, options, rule, target)

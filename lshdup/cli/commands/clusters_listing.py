@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, printable
-from lshdup.cli import writing
+from lshdup.cli import removal
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_groups, find_matches, open_comparison
+from lshdup.cli.layouts import groups as lay_out_groups
 from lshdup.cli.messages import describe_likeness, describe_rule
 from lshdup.cli.options import ClustersOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session, refuse_documents
-from lshdup.cli.tables import groups as lay_out_groups
 from lshdup.collection.name_lists import (
     count_hard_links,
     names_to_drop,
@@ -47,8 +47,8 @@ def list_groups(
     if options.write is not None:
         uncompared = answer.opened.here.list_skipped_records()
         prints, lists = answer.opened.sides.prints, answer.opened.lists
-        writing.write(session, options, answer.result.clusters, lists, prints, uncompared)
-    if writing.prints_listing(ctx, options):
+        removal.write(session, options, answer.result.clusters, lists, prints, uncompared)
+    if removal.prints_listing(ctx, options):
         _print(console, target, answer, options.emit)
     return console.exit_code(answer.result.clusters.count)
 

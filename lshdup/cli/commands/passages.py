@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lshdup.cli import writing
+from lshdup.cli import removal
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
     PassagesOptions,
@@ -107,7 +107,7 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
         refuse(ctx, ("keep", "prefer"), "without --emit spans or --write")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
     target = make_target(options)
-    writing.check_outputs(ctx, options)
+    removal.check_outputs(ctx, options)
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     wanted = PassageParams(options.least, options.max_documents, options.gap)
     with open_session(ctx, partial(_check_write, options)) as session:
@@ -122,7 +122,7 @@ def _check_write(
     """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
     far as is known then.
     """
-    yield from writing.check_documents(options, documents, read)
+    yield from removal.check_documents(options, documents, read)
     if options.write is not None:
         from lshdup.sources.rewriting import check_cutting
 

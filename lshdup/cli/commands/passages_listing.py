@@ -11,7 +11,7 @@ from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.wording import chance, count_of
-from lshdup.cli import tables, writing
+from lshdup.cli import layouts, removal
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
 from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
 from lshdup.cli.options import PassagesOptions
@@ -207,14 +207,14 @@ def print_passages(
     listing = PassageListing(run, found, passages)
     if options.write is not None:
         _write(session, found, listing, repeats, options)
-    if writing.prints_listing(ctx, options):
+    if removal.prints_listing(ctx, options):
         if options.emit == "template":
             target.write_raw(listing.template())
         elif options.emit == "spans":
             columns = column_names("passages-spans")
             print_pieces(console, target, columns, listing.spans(repeats), len(repeats))
         else:
-            layout = None if target.header else tables.passages
+            layout = None if target.header else layouts.passages
             most = _PLACES if layout and target.style == "table" else None
             total = int(np.minimum(passages.places, most or len(passages.documents)).sum())
             rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
@@ -263,19 +263,19 @@ def _write(
     console, here = session.console, found.here
     skipped = here.list_skipped_records()
     compared = int((here.sizes > 0).sum())
-    writing.refuse_nothing(compared, [each.skipped for each in here.list_skipped()])
+    removal.refuse_nothing(compared, [each.skipped for each in here.list_skipped()])
     places = listing.note_lost(listing.locate_to_cut(repeats))
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
     cut = here.documents, repeats.documents[can], starts, ends
     assert options.write is not None
-    paths, uncut = write_cut(Run(session.run.arrays), *cut, options.write, writing.open_target)
-    writing.say_written(console, paths, options.write)
+    paths, uncut = write_cut(Run(session.run.arrays), *cut, options.write, removal.open_target)
+    removal.say_written(console, paths, options.write)
     is_cut = can & ~np.isin(repeats.documents, list(uncut))
     rows = len(np.unique(repeats.documents[is_cut]))
     again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
     removed = listing.removed(repeats, uncut, again)
-    writing.list_removed(console, options, REMOVED_PASSAGES, removed, "repeat")
+    removal.list_removed(console, options, REMOVED_PASSAGES, removed, "repeat")
     console.say(
         f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
         f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"

@@ -12,11 +12,11 @@ from rich.text import Text
 from lshdup.base.forms import visible_text
 from lshdup.base.wording import Cell, count_of, decimal, join_names, printable
 from lshdup.cli.columns import COMPARISON, column_names
+from lshdup.cli.layouts import common_folder, fold_cell, groups
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import ShowOptions
 from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
-from lshdup.cli.tables import common_folder, fold_cell, groups
 from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams, ShingleParams, SketchParams

@@ -9,11 +9,11 @@ import numpy as np
 
 from lshdup.base.wording import Cell, count_of, decimal, printable
 from lshdup.cli.columns import column_names
+from lshdup.cli.layouts import fold_cell
 from lshdup.cli.messages import say_collection, say_last_run, warn_of_changes
 from lshdup.cli.options import ShowOptions
 from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
-from lshdup.cli.tables import fold_cell
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.errors import InputError

@@ -1,4 +1,5 @@
-"""A listing as a table for people: no wider than the terminal, and no number is ever cut.
+"""Listings laid out for people: a table, groups, passages. None is wider than the terminal, and no
+number is ever cut.
 
 Where columns have no room side by side, headings and long names are folded; where that is not
 enough, rows become columns. A long table is laid out part by part, so that it begins at once.

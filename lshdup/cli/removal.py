@@ -1,6 +1,4 @@
-"""`clusters --write` and `--removed`: files of rows without those that may go, and a list of these.
-No command of its own.
-"""
+"""`--write` and `--removed` of `clusters`, `passages`: files without what may go, and its list."""
 
 import sys
 from collections.abc import Iterable, Iterator
