@@ -8,7 +8,6 @@ copy is new; their names only say which of several copies that is.
 
 import json
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -157,6 +156,8 @@ class Changes:
 
     def _ask(self, top: bytes, remedy: str, *words: str | bytes) -> bytes:
         """Return what a command of git prints that only reads."""
+        import subprocess  # Imported here to keep `pairs` without --changed-since fast.
+
         environment = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
         environment["GIT_OPTIONAL_LOCKS"] = "0"
         try:

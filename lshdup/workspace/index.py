@@ -1,7 +1,5 @@
 """The index of a collection and its verified pairs: loaded from the store, or made and saved."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,44 +48,6 @@ class IndexedCollection:
     plan: BandPlan
     from_documents: bool = True
     pairs: StoredPairs | None = None
-
-    def candidates_of(
-        self, document: int, keys: NDArray[np.uint64], signature: NDArray[np.uint32]
-    ) -> NDArray[np.int64]:
-        """Return the documents that share a band of the plan with one document, ascending.
-
-        document : its number if it is in the collection; else -1.
-        keys : uint64 array of shape (bands,), its band keys.
-        signature : uint32 array of shape (K,).
-
-        Raises ArtifactError if the table is damaged.
-        """
-        table = self.index.table
-        is_indexed = document >= 0 and np.array_equal(keys, table.keys_of(document))
-        member = int(self.index.duplicate_of[document]) if is_indexed else -1
-        near, is_candidate = candidates_of(table, keys, member), self.is_candidate(signature)
-        return near if is_candidate is None else near[is_candidate(near)]
-
-    def is_candidate(
-        self, signature: NDArray[np.uint32]
-    ) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None:
-        """Return the function that tells which documents meet a signature in a band of the plan.
-
-        Return None if the table holds no other ones.
-        """
-        if self.index.plan == self.plan:
-            return None
-        plan, signatures = self.plan, self.collection.signatures
-        assert signatures is not None
-        width = plan.bands * plan.rows
-
-        def agree(documents: NDArray[np.int64]) -> NDArray[np.bool_]:
-            same = signatures[documents, :width] == signature[:width]
-            bands = same.reshape(len(documents), plan.bands, plan.rows)
-            agreeing: NDArray[np.bool_] = bands.all(axis=2).any(axis=1)
-            return agreeing
-
-        return agree
 
 
 def load_or_build_index(
@@ -189,32 +149,50 @@ def read_query(collection: Collection, document: NamedDocument) -> Query:
     return Query(sets[0], prints, index, bool(is_stored))
 
 
-def find_by_bands(
-    run: Run, indexed: IndexedCollection, side: Side, query: Query, threshold: float
+def find_near(
+    run: Run, side: Side, query: Query, threshold: float, indexed: IndexedCollection | None
 ) -> Neighbours:
-    """Find the documents at or above a similarity that share a bucket with a document."""
-    collection, table = indexed.collection, indexed.index.table
+    """Find the documents at or above a similarity that share a bucket with a document.
+
+    side : the documents, which are in the store.
+    indexed : their bands; None for containment, of which the sets of all documents are looked at.
+
+    Raises ArtifactError if the band table is damaged.
+    """
+    if indexed is not None:
+        sides = Sides.of(run, side, duplicate_of=indexed.index.duplicate_of)
+        near, measure = _candidates_of(run, indexed, query), "jaccard"
+    else:
+        sides, measure = Sides.of(run, side), "containment"
+        near = documents_to_compare(run, sides.duplicate_of, sides.sizes)
+    return find_neighbours(run, query.shingles, near, sides, threshold, measure, itself=query.index)
+
+
+def _candidates_of(run: Run, indexed: IndexedCollection, query: Query) -> NDArray[np.int64]:
+    """Return the documents that share a band of the plan with a document, ascending."""
+    collection, index, plan = indexed.collection, indexed.index, indexed.plan
+    table, signatures = index.table, collection.signatures
     assert collection.sketch is not None
+    assert signatures is not None
     if query.is_stored:
-        assert collection.signatures is not None
-        keys, signature = table.keys_of(query.index), collection.signatures[query.index]
+        keys, signature = table.keys_of(query.index), signatures[query.index]
     else:
         sizes = np.array([len(query.shingles)], np.int64)
         made = Sketcher(collection.sketch).sketch(RaggedSets.from_sizes(query.shingles, sizes))
-        keys = np.ascontiguousarray(band_keys(run, made, indexed.index.plan)[:, 0])
+        keys = np.ascontiguousarray(band_keys(run, made, index.plan)[:, 0])
         signature = made[0]
-    sides = Sides.of(run, side, duplicate_of=indexed.index.duplicate_of)
-    near = indexed.candidates_of(query.index, keys, signature)
-    return find_neighbours(run, query.shingles, near, sides, threshold, itself=query.index)
-
-
-def find_by_containment(run: Run, side: Side, query: Query, threshold: float) -> Neighbours:
-    """Find the documents at or above a containment with a document among all sets."""
-    sides = Sides.of(run, side)
-    near = documents_to_compare(run, sides.duplicate_of, sides.sizes)
-    return find_neighbours(
-        run, query.shingles, near, sides, threshold, "containment", itself=query.index
+    is_indexed = query.index >= 0 and np.array_equal(keys, table.keys_of(query.index))
+    member = int(index.duplicate_of[query.index]) if is_indexed else -1
+    near = candidates_of(table, keys, member)
+    if index.plan == plan:
+        return near
+    # The table was planned for more candidates.
+    width = plan.bands * plan.rows
+    same = signatures[near, :width] == signature[:width]
+    agree: NDArray[np.bool_] = (
+        same.reshape(len(near), plan.bands, plan.rows).all(axis=2).any(axis=1)
     )
+    return near[agree]
 
 
 def holds_another(collection: Collection, index: int) -> bool:

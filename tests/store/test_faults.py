@@ -526,7 +526,7 @@ def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
 
 def queried(name=b"d/00000.txt", **given):
     """What `lshdup query` prints of a document of the store."""
-    from lshdup.workspace.index import find_by_bands, read_query
+    from lshdup.workspace.index import find_near, read_query
     from lshdup.workspace.lookup import look_up
 
     workspace = open_workspace(".lshdup")
@@ -540,7 +540,7 @@ def queried(name=b"d/00000.txt", **given):
         raise InputError(message)
     missing = []
     side = side_of(Run.quiet().but(skipped=missing.append), collection)
-    near = find_by_bands(RUN, indexed, side, read_query(collection, asked), 0.5)
+    near = find_near(RUN, side, read_query(collection, asked), 0.5, indexed)
     assert not missing
     assert not len(collection.documents.changed(near.documents))
     return collection.documents.typed_names(near.documents), near.similarity.tolist()

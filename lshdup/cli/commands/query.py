@@ -175,13 +175,10 @@ def _find(
 
     from lshdup.compare.fingerprints import LEVELS
     from lshdup.compare.verification import relations
-    from lshdup.workspace.index import find_by_bands, find_by_containment
+    from lshdup.workspace.index import find_near
 
     same, threshold = options.same, options.threshold
-    if indexed is not None:
-        near = find_by_bands(session.workspace, indexed, side, query, threshold)
-    else:
-        near = find_by_containment(session.workspace, side, query, threshold)
+    near = find_near(session.workspace, side, query, threshold, indexed)
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]
