@@ -29,64 +29,6 @@ else:
             return cls
 
 
-def read_share(text: str, option: str, *, or_number: bool) -> float:
-    """Read a share such as 0.9 or 90%. For 0,9 the error says what to type.
-
-    or_number : whether a number of documents is allowed too.
-
-    >>> [read_share(text, "-t", or_number=False) for text in ("0.9", "99.9%", "100%")]
-    [0.9, 0.999, 1.0]
-    >>> read_share("30", "--ignore-common", or_number=True)
-    30.0
-    """
-    percent = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", text, re.ASCII)
-    try:
-        value = float(f"{percent[1]}e-2" if percent else text)
-    except ValueError:
-        meant = re.fullmatch(r"\s*([0-9]*)[.,]?([0-9]*)\s*(%?)\s*", text)
-        hint = (
-            "write it like 0.9"
-            if not or_number
-            else "write a share like 0.3, or a number of documents"
-        )
-        if meant and (meant[1] or meant[2]):
-            number = float(f"{meant[1] or 0}.{meant[2] or 0}") / (100 if meant[3] else 1)
-            hint = f"write {number:.12g}" if number <= 1 else hint
-        message = f"{option} is {quoted(text)}, which is no number"
-        raise ParameterError(message, hint) from None
-    most = "less than 100 %" if or_number else "at most 100 %"
-    too_large = percent and (value > 1 or (or_number and value == 1))
-    if too_large:
-        message = f"{option} is {quoted(text)}; it must be {most}"
-        raise ParameterError(message)
-    return value
-
-
-class Listed(ParamType[tuple[Any, ...]]):
-    """A tuple of values separated by commas: ``400,600,800``. Of floats: shares."""
-
-    name = "list"
-
-    def __init__(self, item: type) -> None:
-        self._item = item
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Any, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            if self._item is float:
-                return tuple(
-                    read_share(part, "", or_number=False) for part in str(value).split(",")
-                )
-            return tuple(self._item(part) for part in str(value).split(","))
-        except (ValueError, ParameterError):
-            self.fail(
-                f"{value!r} is not a list of {self._item.__name__}s separated by commas", param, ctx
-            )
-
-
 class Lines(click.types.StringParamType):
     """Texts that may have blanks in them, one a line where a variable holds several."""
 
@@ -146,7 +88,15 @@ class Size(ParamType[int]):
 
 
 class Share(ParamType[float]):
-    """A share such as 0.9. or_number : whether a whole number is allowed too."""
+    """A share such as 0.9 or 90%. For 0,9 the error says what to type.
+
+    or_number : whether a whole number is allowed too.
+
+    >>> [Share()(text) for text in ("0.9", "99.9%", "100%")]
+    [0.9, 0.999, 1.0]
+    >>> Share(or_number=True)("30")
+    30.0
+    """
 
     name = "share"
 
@@ -156,8 +106,50 @@ class Share(ParamType[float]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
+        text, or_number = str(value), self._or_number
         option = max(param.opts, key=len) if param is not None else self.name
-        return read_share(str(value), option, or_number=self._or_number)
+        percent = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", text, re.ASCII)
+        try:
+            share = float(f"{percent[1]}e-2" if percent else text)
+        except ValueError:
+            meant = re.fullmatch(r"\s*([0-9]*)[.,]?([0-9]*)\s*(%?)\s*", text)
+            hint = (
+                "write it like 0.9"
+                if not or_number
+                else "write a share like 0.3, or a number of documents"
+            )
+            if meant and (meant[1] or meant[2]):
+                number = float(f"{meant[1] or 0}.{meant[2] or 0}") / (100 if meant[3] else 1)
+                hint = f"write {number:.12g}" if number <= 1 else hint
+            message = f"{option} is {quoted(text)}, which is no number"
+            raise ParameterError(message, hint) from None
+        if percent and (share > 1 or (or_number and share == 1)):
+            most = "less than 100 %" if or_number else "at most 100 %"
+            message = f"{option} is {quoted(text)}; it must be {most}"
+            raise ParameterError(message)
+        return share
+
+
+class Listed(ParamType[tuple[Any, ...]]):
+    """A tuple of values separated by commas: ``400,600,800``. Of floats: shares."""
+
+    name = "list"
+
+    def __init__(self, item: type) -> None:
+        self._item = item
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            read = Share() if self._item is float else self._item
+            return tuple(map(read, str(value).split(",")))
+        except (ValueError, ParameterError):
+            self.fail(
+                f"{value!r} is not a list of {self._item.__name__}s separated by commas", param, ctx
+            )
 
 
 #: More candidates than this help nobody to choose one.

@@ -1,3 +1,3 @@
-"""The documents of a run: which there are, and their bytes; files, id lists, records of JSON Lines
-and Parquet files.
+"""The documents of a run: which there are, and their bytes. `readers` says which reader takes which
+file; `finding` lists files, `expansion` their records, `text_batches` reads both.
 """

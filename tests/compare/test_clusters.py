@@ -30,6 +30,7 @@ from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
 from lshdup.sources.records import Kind
 from lshdup.store import npz
+from lshdup.workspace import comparing
 from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
@@ -600,7 +601,8 @@ def unreadable(monkeypatch):
     def never(*_):
         pytest.fail("a document is read again")
 
-    monkeypatch.setattr("lshdup.collection.set_source.set_source", lambda *_, **__: never)
+    side_of = comparing.side_of
+    monkeypatch.setattr(comparing, "side_of", lambda *of: replace(side_of(*of), source=never))
 
 
 @pytest.mark.usefixtures("folder")
