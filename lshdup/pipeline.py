@@ -24,8 +24,14 @@ from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh import band_plan, band_table
-from lshdup.lsh.buckets import Components, SharedBuckets, say_large_bucket
-from lshdup.lsh.candidates import candidate_pairs, documents_to_compare, find_exact_duplicates
+from lshdup.lsh.candidates import (
+    Components,
+    SharedBuckets,
+    candidate_pairs,
+    documents_to_compare,
+    find_exact_duplicates,
+    say_large_bucket,
+)
 from lshdup.params import BandParams, ClusterParams, PairParams, Params
 from lshdup.sources.finding import find_documents
 

@@ -24,7 +24,7 @@ from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.expand_duplicates import ExpandedPairs
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.scored_pairs import Pairs
-from lshdup.lsh.buckets import Buckets
+from lshdup.lsh.candidates import Buckets
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
 from lshdup.workspace.against import load_sides
 from lshdup.workspace.comparing import Comparison, load_comparison
@@ -115,7 +115,7 @@ def _say_plan(session: Session, opened: Comparison) -> None:
 
 
 def _say_buckets(session: Session, opened: Comparison, buckets: Buckets) -> None:
-    """Warn of buckets that --max-bucket skipped; name the largest ones with -v if none was."""
+    """Warn of buckets that --max-bucket skipped; name the largest one with -v if none was."""
     console, limit = session.console, opened.method.max_bucket
     if buckets.skipped:
         name = printable(opened.names(np.array([buckets.example]))[0])
@@ -125,8 +125,8 @@ def _say_buckets(session: Session, opened: Comparison, buckets: Buckets) -> None
             f"{count_of(buckets.pairs, 'pair')} not looked at, which the chances above do not "
             f"count; the largest has {count_of(buckets.largest, 'document')}, with {name}"
         )
-    elif buckets.largest and opened.indexed is not None and console.is_verbose:
-        say_largest(console, opened.indexed.index.table, opened.names)
+    elif opened.indexed is not None:
+        say_largest(console, buckets, opened.names)
 
 
 def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: int) -> None:

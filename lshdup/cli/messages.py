@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from lshdup.cli.session import Session
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
-    from lshdup.lsh.band_table import BandTable
+    from lshdup.lsh.candidates import Buckets
     from lshdup.params import BandParams, ShingleParams
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.sources.document_list import DocumentList
-
-#: Largest buckets that -v names.
-_BUCKETS_NAMED = 3
 
 
 def say_collection(
@@ -323,21 +320,14 @@ def say_contract(
 
 
 def say_largest(
-    console: Console, table: "BandTable", names: "Callable[[NDArray[np.int64]], list[bytes]]"
+    console: Console, buckets: "Buckets", names: "Callable[[NDArray[np.int64]], list[bytes]]"
 ) -> None:
-    """Say which buckets are largest, with an example of each."""
-    import numpy as np
+    """Say with -v how many documents the largest bucket has, with an example."""
+    if buckets.largest and console.is_verbose:
+        import numpy as np
 
-    from lshdup.lsh.candidates import largest_buckets
-
-    for rank, (size, first) in enumerate(largest_buckets(table, _BUCKETS_NAMED)):
-        if rank and size == 1:
-            break
-        name = printable(names(np.array([first]))[0])
-        console.detail(
-            f"{'then one of' if rank else 'the largest bucket:'}"
-            f" {count_of(size, 'document')}, with {name}"
-        )
+        name = printable(names(np.array([buckets.example]))[0])
+        console.detail(f"the largest bucket: {count_of(buckets.largest, 'document')}, with {name}")
 
 
 def describe_likeness(threshold: float, same: str | None, measure: str = "jaccard") -> str:

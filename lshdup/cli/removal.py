@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lshdup.cli.output import Piece
     from lshdup.cli.session import Session
     from lshdup.compare.clusters import Clusters
-    from lshdup.compare.fingerprints import Fingerprints
+    from lshdup.compare.sides import Fingerprints
     from lshdup.sources.document_list import DocumentList
 
 

@@ -16,7 +16,7 @@ from lshdup.base.memory import Arrays, slices_of
 from lshdup.base.ragged import RaggedSets, StringTable, gather_sets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
-from lshdup.compare.fingerprints import Fingerprints
+from lshdup.compare.sides import Fingerprints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets

@@ -15,8 +15,7 @@ from lshdup.compare.scored_pairs import contains, pack_pairs
 from lshdup.compare.sides import Sides
 from lshdup.compare.verification import Verifier
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.buckets import NO_BUCKETS, Buckets
-from lshdup.lsh.candidates import PairArrays, documents_to_compare
+from lshdup.lsh.candidates import NO_BUCKETS, Buckets, PairArrays, documents_to_compare
 from lshdup.params import BandParams, PairParams
 
 

@@ -7,25 +7,18 @@ The method is chosen in `compare`, and nowhere else: fingerprints for documents 
 the exact joins, or bands.
 """
 
-from itertools import chain
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.compare.results import Neighbours, PairsFound, StoredPairs
-from lshdup.compare.scored_pairs import Columns, gather_pairs
+from lshdup.compare.results import Neighbours, PairsFound
+from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.sides import Sides, renumber
 from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys, sort_keys
-from lshdup.lsh.candidates import (
-    CandidateCounter,
-    Candidates,
-    candidate_pairs,
-    documents_to_compare,
-)
+from lshdup.lsh.candidates import Candidates, candidate_pairs, documents_to_compare
 from lshdup.params import BandParams, PairParams
 
 _I64 = NDArray[np.int64]
@@ -74,28 +67,16 @@ def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int 
     return met
 
 
-def verify(
-    run: Run, met: Candidates, sides: Sides, threshold: float, *, earlier: StoredPairs | None = None
-) -> PairsFound:
+def verify(run: Run, met: Candidates, sides: Sides, threshold: float) -> PairsFound:
     """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
 
-    Parameters
-    ----------
     met : candidate pairs; they are overwritten.
     sides : their documents.
-    threshold : smallest similarity.
-    earlier : pairs of an earlier run over the same documents, which are not verified again. They
-        change the cost, never the answer.
-
     """
-    counter, verifier = CandidateCounter(), Verifier(run, sides, threshold)
-    pieces, known = counter.count(met.pieces), list[Columns]()
-    if earlier is not None and earlier.has_verified_all(threshold):
-        assert sides.left.signatures is not None
-        pieces = earlier.split_off_known(sides.left.signatures, pieces, known)
-    pairs = gather_pairs(run, chain(verifier.verify(pieces), known)).at_least(threshold)
+    verifier = Verifier(run, sides, threshold)
+    pairs = gather_pairs(run, verifier.verify(met.pieces))
     estimated = verifier.list_estimated()
-    return PairsFound(pairs, counter.pairs, met.buckets, estimated, verifier.by_estimate)
+    return PairsFound(pairs, verifier.candidates, met.buckets, estimated, verifier.by_estimate)
 
 
 def _find_same(run: Run, sides: Sides) -> PairsFound:
@@ -114,18 +95,14 @@ def _find_same(run: Run, sides: Sides) -> PairsFound:
 
 def _join(run: Run, sides: Sides, threshold: float, measure: str) -> PairsFound:
     """Return all pairs, none missed, by a join of the sets."""
-    # Imported here to keep `query` fast.
-    from lshdup.compare.exact_join import containment_pairs, exact_pairs
+    from lshdup.compare.exact_join import join_sets  # Imported here to keep `query` fast.
 
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     sets, rows, split = sides.gather(run, members)
-    if measure == "jaccard":
-        pairs = gather_pairs(run, exact_pairs(run, sets, rows, threshold, split))
-    else:
-        found = containment_pairs(run, sets, rows, threshold, split)
-        if split is not None:
-            found = ((np.minimum(a, b), np.maximum(a, b), scores) for a, b, scores in found)
-        pairs = gather_pairs(run, found, np.complex128)
+    found = join_sets(run, sets, rows, threshold, measure, split)
+    if measure == "jaccard" or split is not None:
+        found = ((np.minimum(a, b), np.maximum(a, b), scores) for a, b, scores in found)
+    pairs = gather_pairs(run, found, np.float64 if measure == "jaccard" else np.complex128)
     return PairsFound(renumber(pairs, members, rows), -1)
 
 

@@ -1,23 +1,20 @@
-"""The exact joins: every pair of sets from a similarity or a containment on, none missed.
+"""The exact join: every pair of sets from a similarity or a containment on, none missed.
 
-They answer `--exact`, and are the truth that `accuracy` and the tests measure the bands against.
-All pairs of n documents would cost n² / 2 comparisons.
+It answers `--exact` and `--measure containment`, and is the truth that `accuracy` and the tests
+measure the bands against. All pairs of n documents would cost n² / 2 comparisons.
 
-Let all sets be read in one order of elements, rarest first. Two sets that share enough elements
-share one of their prefixes, the first few elements (Bayardo, Ma, Srikant, "Scaling up all pairs
-similarity search", WWW 2007). So only prefixes are indexed. Any one order will do: here the rarity
-of an element is a counter that other elements may share, so that nothing is sorted: prefixes cost
-two passes over the sets.
+A set A must share a least number m of its elements with each larger set that it is compared with:
+⌈t·|A|⌉ for containment t, and for similarity t at least ⌈2t / (1 + t)·|A|⌉, what it takes with a
+set of its own size. Let all sets be read in one order of elements, rarest first. Then A shares
+s + 1 of its |A| - m + s + 1 rarest elements with such a set, for any s: only these prefixes are
+indexed (Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", WWW 2007), and each set
+looks all its elements up among the prefixes of smaller sets. In natural text, elements of its own
+rule most sets out; sets that share a phrase only are ruled out by s, and by similarity sets that
+are too small are passed over. Any one order will do: here the rarity of an element is a counter
+that other elements may share, so that nothing is sorted: prefixes cost two passes over the sets.
 
-*By similarity*, prefixes are looked up too; sizes and positions rule out most pairs that meet there
-(Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW 2008), and the
-rest is verified over the whole sets.
-
-*By containment*, a set A shares s + 1 of its |A| - ⌈t|A|⌉ + s + 1 rarest elements with each set
-that holds a share t of it, for any s: each set looks all its elements up among these prefixes of
-smaller sets. In natural text, elements of its own rule most sets out; sets that share a phrase only
-are ruled out by s. A candidate is verified in a hash table of the larger set, until too many
-elements are missing: its cost does not depend on the larger set.
+A candidate is verified in a hash table of the larger set, until too many elements are missing: its
+cost does not depend on the larger set.
 """
 
 import threading
@@ -25,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +42,8 @@ _PROBES = 512
 #: The largest number of counters or lists that a 32-bit slot can address.
 _MOST = (1 << 32) - 2
 
-#: One column for each property of the pairs.
-Piece = TypeVar("Piece", bound=tuple[NDArray[np.generic], ...])
+#: (rank, rank, containment, similarity) of pairs: two uint32 and two float64 arrays.
+_Piece = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
 
 
 def order_by_size(sets: RaggedSets, members: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -92,38 +88,45 @@ def choose_prefixes(
     return prefixes
 
 
-def min_shared_sizes(sizes: NDArray[np.int64], threshold: float) -> NDArray[np.int64]:
-    """Return the least share of sets of these sizes, in elements, that reaches the threshold.
+def min_shared_sizes(sizes: NDArray[np.int64], threshold: float, measure: str) -> NDArray[np.int64]:
+    """Return the least number of elements that sets of these sizes share with any larger set that
+    they reach the threshold with.
 
     The loop makes the result exact for the rounded division of doubles.
 
-    >>> min_shared_sizes(np.array([1, 5, 9, 100]), 0.8).tolist()
-    [1, 4, 8, 80]
+    >>> sizes = np.array([1, 5, 9, 100])
+    >>> [min_shared_sizes(sizes, 0.8, measure).tolist() for measure in MEASURES]
+    [[1, 5, 8, 89], [1, 4, 8, 80]]
     """
-    least: NDArray[np.int64] = np.maximum(np.floor(threshold * sizes).astype(np.int64) - 1, 0)
-    while (is_less := least / np.maximum(sizes, 1) < threshold).any():
+    share = threshold if measure == "containment" else 2.0 * threshold / (1.0 + threshold)
+    least: NDArray[np.int64] = np.maximum(np.floor(share * sizes).astype(np.int64) - 1, 0)
+
+    def are_too_few() -> NDArray[np.bool_]:
+        together = sizes if measure == "containment" else 2 * sizes - least
+        few: NDArray[np.bool_] = least / np.maximum(together, 1) < threshold
+        return few
+
+    while (is_less := are_too_few()).any():
         least += is_less
     return least
 
 
-def write_postings(run: Run, prefixes: Prefixes, threshold: float) -> Postings:
-    """Return the lists of all prefixes, or of their beginnings that sets of the same size need.
-
-    threshold : of the similarity; 0 takes whole prefixes.
-    """
+def write_postings(run: Run, prefixes: Prefixes) -> Postings:
+    """Return the lists of all prefixes."""
     lists = max(1, min(_MOST, int(prefixes.kept.sum())))
-    empty = np.empty(0, np.uint64)
-    postings = Postings(run.arrays.zeros(lists + 2, np.int64), empty, empty)
+    postings = Postings(
+        run.arrays.zeros(lists + 2, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint32)
+    )
 
     def write(part: int, parts: int) -> None:
-        kernels.write_postings(prefixes, threshold, part, parts, postings)
+        kernels.write_postings(prefixes, part, parts, postings)
 
     run_parts(run.jobs, write)
     np.cumsum(postings.starts, out=postings.starts)
     n = int(postings.starts[-1])
     if n:
-        elements, places = run.arrays.empty(n, np.uint64), run.arrays.empty(n, np.uint64)
-        postings = Postings(postings.starts, elements, places)
+        elements, holders = run.arrays.empty(n, np.uint64), run.arrays.empty(n, np.uint32)
+        postings = Postings(postings.starts, elements, holders)
         run_parts(run.jobs, write)
     return postings
 
@@ -145,8 +148,8 @@ def sides(order: NDArray[np.int64], split: int | None) -> Iterator[tuple[NDArray
 
 
 def run_probes(
-    run: Run, n: int, probe: Callable[[NDArray[np.int64], int], Piece]
-) -> Iterator[Piece]:
+    run: Run, n: int, probe: Callable[[NDArray[np.int64], int], _Piece]
+) -> Iterator[_Piece]:
     """Yield what probes find, in order, on several threads.
 
     n : probes in all.
@@ -159,7 +162,7 @@ def run_probes(
     cuts = [*range(0, n, _PROBES), n]
     waiting = deque((np.array([first, 0]), last) for first, last in pairwise(cuts))
     with ThreadPoolExecutor(run.jobs) as pool:
-        under_way: deque[tuple[NDArray[np.int64], int, Future[Piece]]] = deque()
+        under_way: deque[tuple[NDArray[np.int64], int, Future[_Piece]]] = deque()
         try:
             while waiting or under_way:
                 while waiting and len(under_way) < 2 * run.jobs:
@@ -177,82 +180,6 @@ def run_probes(
                 future.cancel()
 
 
-#: (rank, rank, similarity) of pairs.
-_Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-
-
-def exact_pairs(
-    run: Run,
-    sets: RaggedSets,
-    members: NDArray[np.int64],
-    threshold: float,
-    split: int | None = None,
-) -> Iterator[Columns]:
-    """Yield all pairs of the sets `members` with |A ∩ B| / |A ∪ B| >= threshold, in any order.
-
-    Empty sets have no pairs.
-
-    members : int64 array of shape (m,), numbers of `sets`.
-    threshold : above 0, at most 1.
-    split : if set, only pairs of two sides, left < split <= right; common elements within a side
-        then cost nothing.
-
-    Yields pieces of (left, right, similarity), left < right.
-
-    Determinism: the same pieces at any number of jobs. Cost: two passes over the sets, then a step
-    for each rare element that two sets share; quadratic if all sets share all elements. Memory,
-    beside the sets: a quarter of their size while elements are counted, then at most 32 bytes for
-    each element of a prefix, which is a share of at most 1 - t of all: 0.8 times the sets at
-    t = 0.8, 4 times near 0. And 12 bytes a set, and three pieces, for each thread.
-    """
-    order = order_by_size(sets, members)
-    min_shared = min_shared_sizes(sets.sizes[order], threshold)
-    prefixes = choose_prefixes(run, sets, order, min_shared)
-    turns = list(sides(order, split))
-    for turn, (indexed, probing) in enumerate(turns):
-        # With two sides, each set counts twice.
-        def report(stage: str, done: int, n: int, before: int = turn) -> None:
-            run.progress(stage, before * n + done, len(turns) * n)
-
-        # The prefixes of other sets are empty.
-        postings = write_postings(run, prefixes._replace(kept=prefixes.kept * indexed), threshold)
-        probed = prefixes._replace(kept=prefixes.kept * probing)
-        part = run.but(progress=report)
-        for x, y, similarity in _probe(part, sets, order, probed, postings, threshold):
-            a, b = order[x], order[y]
-            yield np.minimum(a, b).astype(np.uint32), np.maximum(a, b).astype(np.uint32), similarity
-
-
-def _probe(
-    run: Run,
-    sets: RaggedSets,
-    order: NDArray[np.int64],
-    prefixes: Prefixes,
-    postings: Postings,
-    threshold: float,
-) -> Iterator[_Piece]:
-    """Yield the pairs of each set with sets of lower rank: (rank, rank, similarity)."""
-    n = len(order)
-    # The length filter, rounded down: the kernel rules out a set too many.
-    longest = np.searchsorted(prefixes.sizes, threshold * prefixes.sizes * (1 - 1e-12))
-    room = max(PIECE, n)
-    local = threading.local()
-
-    def probe(state: NDArray[np.int64], last: int) -> _Piece:
-        if not hasattr(local, "missing"):
-            local.missing = np.full(n, kernels.UNMET, np.int32)
-            local.met = np.empty(n, np.int64)
-            local.out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
-        written = kernels.prefix_join(
-            sets.values, sets.offsets, order, threshold, prefixes, postings, longest, state, last,
-            local.missing, local.met, *local.out,
-        )  # fmt: skip
-        x, y, similarity = (column[:written].copy() for column in local.out)
-        return x, y, similarity
-
-    yield from run_probes(run, n, probe)
-
-
 #: Bits that mark the elements of lists, for each element.
 _BITS = 16
 
@@ -260,32 +187,34 @@ _BITS = 16
 _SLACK = 25
 
 
-def containment_pairs(
+def join_sets(
     run: Run,
     sets: RaggedSets,
     members: NDArray[np.int64],
     threshold: float,
+    measure: str,
     split: int | None = None,
 ) -> Iterator[Columns]:
-    """Yield all pairs of the sets `members` with |A ∩ B| / |A| >= threshold, |A| <= |B|.
+    """Yield all pairs of the sets `members` with |A ∩ B| / |A ∪ B| or, for containment,
+    |A ∩ B| / |A| >= threshold, |A| <= |B|.
 
     Empty sets have no pairs. Of two sets of one size, the one of the lower number is inside.
 
     members : int64 array of shape (m,), numbers of `sets`.
     threshold : above 0, at most 1; a pair is in if the quotient as a double reaches it.
+    measure : one of MEASURES.
     split : if set, only pairs of two sides, one below `split` and one not; common elements within
         a side then cost nothing.
 
-    Yields pieces of (inside, holder, scores of containment), in any order; at most `PIECE` pairs
-    each.
+    Yields pieces of (inside, holder, scores), in any order; at most `PIECE` pairs each.
 
     Determinism: the same pieces at any number of jobs. Cost: three passes over the sets, then a
-    step for each rare element of a set that a larger one has. Memory, beside the sets: of the run,
-    48 bytes a set, and 34 for each element of a prefix; 8 bytes a set and three pieces for each
-    thread.
+    step for each rare element of a set that a larger one has; quadratic if all sets share all
+    elements. Memory, beside the sets: of the run, 48 bytes a set, and 30 for each element of a
+    prefix; 8 bytes a set and three pieces for each thread.
     """
     order = order_by_size(sets, members)
-    shared = min_shared_sizes(sets.sizes[order], threshold)
+    shared = min_shared_sizes(sets.sizes[order], threshold, measure)
     prefixes = choose_prefixes(run, sets, order, _loosened(shared))
     outside = prefixes.sizes - prefixes.single - prefixes.kept
     turns = [
@@ -299,9 +228,14 @@ def containment_pairs(
             run.progress(stage, before + done, len(order))
 
         before += len(holders)
-        postings = write_postings(run, indexed, 0.0)
+        postings = write_postings(run, indexed)
         part = run.but(progress=report)
-        for x, y, scores in _probe_holders(part, sets, order, holders, postings, outside, shared):
+        found = _probe_holders(
+            part, sets, order, holders, postings, outside, shared,
+            threshold if measure == "jaccard" else 0.0,
+        )  # fmt: skip
+        for x, y, containment, similarity in found:
+            scores = similarity if measure == "jaccard" else containment + 1j * similarity
             yield order[x].astype(np.uint32), order[y].astype(np.uint32), scores
 
 
@@ -318,15 +252,21 @@ def _probe_holders(
     postings: Postings,
     outside: NDArray[np.int64],
     min_shared: NDArray[np.int64],
-) -> Iterator[Columns]:
-    """Yield the sets inside each of `holders`: (rank, rank, scores of containment)."""
-    n, room = len(order), PIECE
+    threshold: float,
+) -> Iterator[_Piece]:
+    """Yield the sets of lower rank near each of `holders`: (rank, rank, containment, similarity).
+
+    threshold : of the similarity; 0 for containment.
+    """
+    n, room, sizes = len(order), PIECE, sets.sizes[order]
+    # Rounded down: the kernel rules out a set too many.
+    smallest = np.searchsorted(sizes, threshold * sizes * (1 - 1e-12))
     largest = int(sets.sizes[order[-1:]].max(initial=0))
     marks = run.arrays.zeros(len(postings.elements) * _BITS // 64 + 1, np.uint64)
     mark_elements(postings.elements, marks)
     local = threading.local()
 
-    def probe(state: NDArray[np.int64], last: int) -> Columns:
+    def probe(state: NDArray[np.int64], last: int) -> _Piece:
         if not hasattr(local, "met"):
             local.hits = np.zeros(n, np.uint32)
             local.met = np.empty(n, np.uint32)
@@ -334,12 +274,13 @@ def _probe_holders(
             local.table = np.empty(1 << (2 * largest).bit_length(), np.uint64)
             local.ranks = np.empty((2, room), np.uint32)
             local.shares = np.empty((2, room), np.float64)
-        written = kernels.containment_join(
-            sets.values, sets.offsets, order, min_shared, postings, marks, holders, state, last,
-            outside, local.hits, local.met, local.own, local.table, *local.ranks, *local.shares,
+        written = kernels.join_sets(
+            sets.values, sets.offsets, order, threshold, min_shared, postings, marks, holders,
+            smallest, state, last, outside, local.hits, local.met, local.own, local.table,
+            *local.ranks, *local.shares,
         )  # fmt: skip
         x, y = local.ranks[:, :written].copy()
-        containment, similarity = local.shares[:, :written]
-        return x, y, containment + 1j * similarity
+        containment, similarity = local.shares[:, :written].copy()
+        return x, y, containment, similarity
 
     yield from run_probes(run, len(holders), probe)

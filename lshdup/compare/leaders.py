@@ -19,8 +19,7 @@ from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.kernels import clusters as kernels
-from lshdup.lsh.buckets import Components
-from lshdup.lsh.candidates import PairArrays
+from lshdup.lsh.candidates import Components, PairArrays
 
 #: The size of the leaders' sets that are in memory, for a component larger than a block.
 HELD_BYTES = 128 << 20

@@ -1,6 +1,5 @@
 """Results of comparing: the index, pairs, clusters, neighbours."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -8,12 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.compare.scored_pairs import Columns, Pairs, Scores, pack_pairs
-from lshdup.kernels import bands as kernels
+from lshdup.compare.scored_pairs import Pairs, Scores
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.buckets import NO_BUCKETS, Buckets
-from lshdup.lsh.candidates import PairArrays
+from lshdup.lsh.candidates import NO_BUCKETS, Buckets
 from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
@@ -84,38 +81,6 @@ class StoredPairs:
     def at_least(self, threshold: float) -> PairsFound:
         """Return the pairs with at least this similarity."""
         return replace(self.found, pairs=self.found.pairs.at_least(threshold))
-
-    def has_verified_all(self, threshold: float) -> bool:
-        """Return whether each of its candidates is either one of its pairs or below the
-        threshold.
-        """
-        return self.band_params.threshold <= threshold and self.pair_params == PairParams()
-
-    def split_off_known(
-        self, signatures: NDArray[np.uint32], pieces: Iterable[PairArrays], known: list[Columns]
-    ) -> Iterator[PairArrays]:
-        """Yield the candidate pairs that were no candidates in the earlier run.
-
-        Parameters
-        ----------
-        signatures : uint32 array of shape (n, K).
-        pieces : candidate pairs, (left, right), uint32 arrays.
-        known : list to which candidates that are pairs of the earlier run are appended.
-
-        """
-        pairs = self.found.pairs
-        order = np.argsort(pairs.keys)
-        keys, similarity = pairs.keys[order], pairs.similarity[order]
-        for left, right in pieces:
-            wanted = pack_pairs(left, right)
-            at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-            is_known = keys[at] == wanted if len(keys) else np.zeros(len(wanted), bool)
-            if is_known.any():
-                known.append((left[is_known], right[is_known], similarity[at[is_known]]))
-            left, right = left[~is_known], right[~is_known]
-            met = np.empty(len(left), np.uint8)
-            kernels.agree_in_a_band(signatures, self.bands, self.rows, left, right, met)
-            yield left[met == 0], right[met == 0]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.ragged import RaggedSets, SetSource, distinct, offsets_of
+from lshdup.base.ragged import RaggedSets, SetSource, distinct
 from lshdup.base.run import Run, run_in_parts
 from lshdup.compare.scored_pairs import Columns, Scores, pack_pairs, unpack_pairs
 from lshdup.compare.sides import Sides
@@ -34,9 +34,6 @@ CACHE_BYTES = 1 << 20
 
 #: Pairs whose signatures are compared at a time: 8 bytes a pair and row.
 _ESTIMATED_AT_ONCE = 1 << 13
-
-#: Pairs in one piece of `all_pairs`, 8 bytes each.
-PAIRS_AT_ONCE = 1 << 23
 
 
 def jaccard(
@@ -152,11 +149,12 @@ def verify_jaccard(
 
 
 class Verifier:
-    """Verification of pairs by similarity; `estimated` grows while they come.
+    """Verification of pairs by similarity; the counts grow while they come.
 
     Equal keys mean equal sets. If the set of a document of the right side is lost, and none of its
     exact duplicates is there, signatures decide.
 
+    candidates : number of candidates.
     by_estimate : number of candidates that an estimate has decided, rejected ones too.
     """
 
@@ -166,7 +164,7 @@ class Verifier:
         self._is_lost = np.zeros(len(sides.sizes), bool)
         self._by_duplicate: NDArray[np.int64] | None = None
         self._estimated = [np.zeros(0, np.uint64)]
-        self.by_estimate = 0
+        self.candidates = self.by_estimate = 0
 
     def list_estimated(self) -> NDArray[np.uint64]:
         """Return the keys of the pairs of two sides whose similarity is an estimate, ascending."""
@@ -177,12 +175,17 @@ class Verifier:
 
         pieces : (left, right), uint32 arrays, which are overwritten.
         """
-        if self._sides.right is None:
-            sides = self._sides
-            yield from verify_jaccard(self._run, pieces, sides.sizes, sides.sets, self._threshold)
+        sides, counted = self._sides, self._count(pieces)
+        if sides.right is None:
+            yield from verify_jaccard(self._run, counted, sides.sizes, sides.sets, self._threshold)
             return
-        for left, right in pieces:
+        for left, right in counted:
             yield from self._verify_piece(left, right)
+
+    def _count(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
+        for piece in pieces:
+            self.candidates += len(piece[0])
+            yield piece
 
     def _verify_piece(
         self, left: NDArray[np.uint32], right: NDArray[np.uint32]
@@ -292,47 +295,3 @@ def _tiled(
     keys.sort()
     high, right = unpack_pairs(keys >> np.uint64(4))
     return high << np.uint32(4) | (keys & np.uint64(15)).astype(np.uint32), right
-
-
-def all_pairs(run: Run, sets: RaggedSets) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Yield the similarity of every pair, in pieces of whole rows of the upper triangle.
-
-    Yields (first row, float64 array); rows are in order, and pair (i, j), i < j, follows
-    (i, j - 1).
-
-    Cost: one step for every element that two sets have in common. Memory: one piece of about 8
-    million pairs, or one row, and posting lists as large as the sets.
-    """
-    n = len(sets)
-    _, inverse, frequency = np.unique(sets.values, return_inverse=True, return_counts=True)
-    numbers = inverse.astype(np.uint32)
-    posting_starts = offsets_of(frequency)
-    owners = np.repeat(np.arange(n, dtype=np.uint32), sets.sizes)
-    postings = owners[np.argsort(inverse, kind="stable")]
-    row_ends = np.cumsum(np.arange(n - 1, 0, -1))  # Pairs up to and including each row.
-    first = 0
-    while first < n - 1:
-        before = int(row_ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(row_ends, before + PAIRS_AT_ONCE, side="right")))
-        out = np.empty(int(row_ends[last - 1]) - before, np.float64)
-
-        def rows(
-            part: slice, out: NDArray[np.float64] = out, first: int = first, before: int = before
-        ) -> None:
-            start, end = first + part.start, first + part.stop
-            at = (int(row_ends[start - 1]) if start else 0) - before
-            common = np.empty(n, np.int32)
-            kernels.all_pairs_jaccard(
-                numbers,
-                sets.offsets,
-                posting_starts,
-                postings,
-                start,
-                end,
-                common,
-                out[at : int(row_ends[end - 1]) - before],
-            )
-
-        run_in_parts(last - first, run.jobs, rows, least=16)
-        yield first, out
-        first = last

@@ -18,7 +18,7 @@ from lshdup.base.wording import significant
 from lshdup.compare.comparing import compare
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
-from lshdup.compare.verification import all_pairs, jaccard
+from lshdup.compare.verification import jaccard
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import chances_off, estimate, make_signatures
@@ -55,18 +55,24 @@ class Experiment:
         return make_signatures(self.run, sets, sketch)
 
 
-def list_pairs(n: int, first: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return left and right of pairs of the upper triangle, in complete rows from `first` on.
+#: Pairs that are compared together, 40 bytes each.
+PIECE = 1 << 22
 
-    most : the largest number of pairs, unless the first row has more.
 
-    >>> [each.tolist() for each in list_pairs(4, 1, 2)], [list_pairs(4, 1, 9)[1].tolist()]
-    ([[1, 1], [2, 3]], [[2, 3, 3]])
+def list_pairs(n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield left and right of all pairs of n documents, in pieces of PIECE pairs or of one row.
+
+    >>> [[each.tolist() for each in pair] for pair in list_pairs(3)]
+    [[[0, 0, 1], [1, 2, 2]]]
     """
-    lengths = np.arange(n - 1 - first, 0, -1)
-    lengths = lengths[: max(1, int(np.searchsorted(np.cumsum(lengths), most, side="right")))]
-    rows = first + np.arange(len(lengths))
-    return np.repeat(rows, lengths), ranges(rows + 1, lengths)
+    first = 0
+    while first < n - 1:
+        lengths = np.arange(n - 1 - first, 0, -1)
+        fitting = int(np.searchsorted(np.cumsum(lengths), PIECE, side="right"))
+        lengths = lengths[: max(1, fitting)]
+        rows = first + np.arange(len(lengths))
+        yield np.repeat(rows, lengths), ranges(rows + 1, lengths)
+        first += len(lengths)
 
 
 #: Allowance for rounding: an error that is epsilon plus less than this does not exceed epsilon.
@@ -108,7 +114,7 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
 
     runs : turn i uses the seed of the sketch + i.
     Cost: one exact similarity a pair and K, K comparisons a pair and run.
-    Memory: the signatures of all runs, and a piece of at most about 8 million pairs.
+    Memory: the signatures of all runs, and a piece of at most about 4 million pairs.
     """
     sets = experiment.sets.take(experiment.present)
     n = len(sets)
@@ -121,8 +127,8 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
             experiment.sign(sets, replace(sketch, seed=sketch.seed + turn)) for turn in range(runs)
         ]
         done = 0
-        for first, exact in all_pairs(experiment.run, sets):
-            left, right = list_pairs(n, first, len(exact))
+        for left, right in list_pairs(n):
+            exact = jaccard(experiment.run, sets, left, right)
             different, counts = _count_values(exact)
             for at, epsilon in enumerate(epsilons):
                 chances = chances_off(different, sketch.perms, epsilon + TIE)
@@ -396,9 +402,6 @@ def _count_values(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
 
 EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"
 
-#: Pairs that are estimated together.
-_PIECE = 1 << 22
-
 
 @dataclass(frozen=True)
 class Timing:
@@ -429,15 +432,12 @@ def timing(experiment: Experiment, runs: int) -> Iterator[Timing]:
     n, elements = len(sets), int(sets.sizes.sum())
 
     def exact(_: SketchParams) -> None:
-        for _piece in all_pairs(experiment.run, sets):
-            pass
+        for left, right in list_pairs(n):
+            jaccard(experiment.run, sets, left, right)
 
     def estimated(_: SketchParams) -> None:
-        first = 0
-        while first < n - 1:
-            left, right = list_pairs(n, first, _PIECE)
+        for left, right in list_pairs(n):
             estimate(experiment.run, signatures, left, right)
-            first = int(left[-1]) + 1
 
     for done, sketch in enumerate(experiment.sketches):
         signatures = experiment.sign(sets, sketch)

@@ -39,25 +39,6 @@ def band_keys(
             out[band, d] = h % buckets if buckets else h
 
 
-@kernel
-def agree_in_a_band(
-    signatures: U32Matrix, bands: int, rows: int, left: U32, right: U32, out: U8
-) -> None:
-    """Set out[p] to 1 if the signatures of left[p] and right[p] agree in all rows of a band."""
-    for p in range(len(left)):
-        a = signatures[left[p]]
-        b = signatures[right[p]]
-        out[p] = 0
-        for band in range(bands):
-            j = band * rows
-            end = j + rows
-            while j < end and a[j] == b[j]:
-                j += 1
-            if j == end:
-                out[p] = 1
-                break
-
-
 @inlined
 def bucket_end(keys: U64, order: U32, start: int) -> int:
     """Return the end of the bucket that begins at order[start]."""

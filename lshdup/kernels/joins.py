@@ -1,4 +1,4 @@
-"""The exact joins: sets whose prefixes of rare elements share an element -> pairs.
+"""The exact join: prefixes of rare elements, and the sets that have enough of them -> pairs.
 
 Sets are numbered by *rank*: their place in `order`, which is the order of their sizes. Reference
 in the tests: `all_pairs` and `all_insides` of tests/reference.py.
@@ -8,16 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lshdup.kernels.helpers import F64, I32, I64, U8, U16, U32, U64, inlined
+from lshdup.kernels.helpers import F64, I64, U8, U16, U32, U64, inlined
 from lshdup.kernels.jit import kernel
-from lshdup.kernels.sets import overlap, share_of, slot_of
+from lshdup.kernels.sets import share_of, slot_of
 
 #: Elements whose counters are read between two checks of whether a prefix is complete.
 _CHUNK = np.uint64(64)
-#: In `missing`: the pair was not met yet; or it cannot reach the threshold.
-UNMET = 0x7FFFFFFF
-_OUT = 0x7FFFFFFE
-_LOW = np.uint64(0xFFFFFFFF)
 
 _0, _1, _2, _6, _63, _64 = (np.uint64(i) for i in (0, 1, 2, 6, 63, 64))
 
@@ -29,7 +25,7 @@ class Prefixes(NamedTuple):
     single : int64 array of shape (n,), number of elements of the prefix that no other set has; they
         are first in the order and are not kept.
     starts, kept : int64 arrays of shape (n,); the others are elements[starts[i]:starts[i] +
-        kept[i]], so the j-th of them is element single[i] + j of its set.
+        kept[i]].
     """
 
     sizes: I64
@@ -43,24 +39,12 @@ class Postings(NamedTuple):
     """Lists of the sets that hold an element: list i is [starts[i]:starts[i + 1]].
 
     elements : the element of each posting, because several elements may share a list.
-    holders : rank << 32 | number of elements that the set has after this one.
+    holders : the rank of its set.
     """
 
     starts: I64
     elements: U64
-    holders: U64
-
-
-@inlined
-def least_overlap(a: int, b: int, threshold: float) -> int:
-    """Return the smallest overlap of sets of sizes a, b with similarity >= threshold.
-
-    The loop makes the result exact for the rounded division of doubles.
-    """
-    least = max(0, np.int64(np.floor(threshold / (1.0 + threshold) * (a + b))) - 1)
-    while least <= min(a, b) and least / (a + b - least) < threshold:
-        least += 1
-    return least
+    holders: U32
 
 
 @inlined
@@ -134,12 +118,8 @@ def rarest_elements(
 
 
 @kernel
-def write_postings(
-    prefixes: Prefixes, threshold: float, part: int, parts: int, postings: Postings
-) -> None:
+def write_postings(prefixes: Prefixes, part: int, parts: int, postings: Postings) -> None:
     """Write the postings of one part of the lists, ascending by rank.
-
-    A threshold of 0 takes whole prefixes.
 
     If there is no room for any, count them: add the length of each list to starts[list + 2]. To
     write, starts[list + 1] is where the list begins; when all parts are done, it is where the list
@@ -150,10 +130,7 @@ def write_postings(
     lists = np.uint64(len(starts) - 2)
     low, room = share_of(len(starts) - 2, part, parts)
     for rank in range(len(prefixes.sizes)):
-        size, single = prefixes.sizes[rank], prefixes.single[rank]
-        # A set looks up only sets that are no larger, so a shorter prefix is enough here.
-        enough = size - least_overlap(size, size, threshold) + 1 - single
-        for j in range(min(prefixes.kept[rank], enough)):
+        for j in range(prefixes.kept[rank]):
             element = prefixes.elements[prefixes.starts[rank] + j]
             at = slot_of(element, lists)
             if at - low < room:
@@ -163,109 +140,7 @@ def write_postings(
                     to = starts[at + np.uint64(1)]
                     starts[at + np.uint64(1)] = to + 1
                     elements[to] = element
-                    after = np.uint64(size - single - j - 1)
-                    holders[to] = np.uint64(rank) << np.uint64(32) | after
-
-
-# --- similarity ---
-
-
-@kernel
-def prefix_join(
-    values: U64,
-    offsets: I64,
-    order: I64,
-    threshold: float,
-    prefixes: Prefixes,
-    postings: Postings,
-    longest: I64,
-    state: I64,
-    last: int,
-    missing: I32,
-    met: I64,
-    left: I64,
-    right: I64,
-    out: F64,
-) -> int:
-    """Find the pairs of the sets at ranks state[0] … last - 1 with the sets of lower ranks.
-
-    PPJoin: Xiao, Wang, Lin, Yu, "Efficient similarity joins for near duplicate detection", WWW
-    2008. The caller repeats the call until state[0] is last; a call ends when the output may not
-    have room for all pairs of one more set, so it must have room for one pair a set.
-
-    longest : longest[rank] is the first rank whose set is not too short for this one.
-    missing : scratch, one for each set, all UNMET: the number of common elements still needed.
-    met : scratch, as long.
-    left, right, out : ranks, and similarities.
-
-    Returns the number of pairs.
-    """
-    written = 0
-    sizes, starts, prefix, single, kept = prefixes
-    list_starts, elements, holders = postings
-    lists = np.uint64(len(list_starts) - 2)
-    for x in range(state[0], last):
-        state[0] = x
-        if kept[x] == 0:
-            continue
-        size = sizes[x]
-        near = 0
-        length, wanted = -1, 0
-        lowest = np.uint64(longest[x]) << np.uint64(32)
-        beyond = np.uint64(x) << np.uint64(32)
-        for j in range(kept[x]):
-            element = prefix[starts[x] + j]
-            at = slot_of(element, lists)
-            low, end = np.uint64(list_starts[at]), np.uint64(list_starts[at + np.uint64(1)])
-            # The length filter, by bisection, because lists ascend by rank and so by size.
-            high = end
-            while low < high:
-                middle = (low + high) >> np.uint64(1)
-                if holders[middle] < lowest:
-                    low = middle + np.uint64(1)
-                else:
-                    high = middle
-            rest = size - single[x] - j - 1
-            for q in range(low, end):
-                holder = holders[q]
-                if holder >= beyond:
-                    break
-                y = holder >> np.uint64(32)
-                lacking = missing[y]
-                if elements[q] != element or lacking == _OUT:
-                    continue
-                if lacking == UNMET:
-                    met[near] = np.int64(y)
-                    near += 1
-                    if sizes[y] != length:  # Many neighbours in a list have one size.
-                        length = sizes[y]
-                        wanted = least_overlap(size, length, threshold)
-                    lacking = wanted
-                lacking -= 1
-                # The position filter: the rest of both sets may be too short.
-                missing[y] = _OUT if lacking > min(rest, np.int64(holder & _LOW)) else lacking
-        if written + near > len(left) and written > 0:
-            for c in range(near):
-                missing[met[c]] = UNMET
-            return written
-        a = values[offsets[order[x]] : offsets[order[x] + 1]]
-        for c in range(near):
-            y = met[c]
-            if missing[y] != _OUT:
-                b = values[offsets[order[y]] : offsets[order[y] + 1]]
-                least = least_overlap(size, len(b), threshold)
-                common = overlap(a, b, least)
-                if common >= least:
-                    left[written] = y
-                    right[written] = x
-                    out[written] = common / (size + len(b) - common)
-                    written += 1
-            missing[y] = UNMET
-    state[0] = last
-    return written
-
-
-# --- containment ---
+                    holders[to] = rank
 
 
 @inlined
@@ -314,15 +189,29 @@ def _overlap(inside: U64, holder: U64, table: U64, slots: np.uint64, least: int)
     return common
 
 
+@inlined
+def least_overlap(a: int, b: int, threshold: float) -> int:
+    """Return the smallest overlap of sets of sizes a, b with similarity >= threshold.
+
+    The loop makes the result exact for the rounded division of doubles.
+    """
+    least = max(0, np.int64(np.floor(threshold / (1.0 + threshold) * (a + b))) - 1)
+    while least <= min(a, b) and least / (a + b - least) < threshold:
+        least += 1
+    return least
+
+
 @kernel
-def containment_join(
+def join_sets(
     values: U64,
     offsets: I64,
     order: I64,
+    threshold: float,
     least_sizes: I64,
     postings: Postings,
     marks: U64,
     holders: I64,
+    smallest: I64,
     state: I64,
     last: int,
     outside: I64,
@@ -335,13 +224,16 @@ def containment_join(
     containment: F64,
     similarity: F64,
 ) -> int:
-    """Find the sets of lower rank inside the sets at ranks holders[state[0]] … holders[last - 1].
+    """Find the sets of lower rank that have enough in common with the sets at ranks
+    holders[state[0]] … holders[last - 1].
 
     The caller repeats the call until state[0] is last; a call ends when the output is full.
 
+    threshold : least similarity; 0 for all pairs that have enough elements in common.
     least_sizes : by rank, the least number of elements that a larger set must share.
     postings : of the prefixes of the sets that may be inside.
     marks : of `mark_elements`, of the elements of the lists.
+    smallest : smallest[rank] is the first rank whose set is not too small for this one.
     state : number in `holders`, and of its candidates that are done.
     outside : for each set the number of its elements that are not of its prefix.
     hits, met : scratch, one for each set, `hits` all 0.
@@ -364,14 +256,23 @@ def containment_join(
             own[n] = i
             n += (marks[mark >> _6] >> (mark & _63)) & _1
         near = 0
-        beyond = np.uint64(x) << np.uint64(32)
+        lowest = smallest[x]
         for i in range(n):
             element = holder[np.uint64(own[i])]
             at = slot_of(element, lists)
-            for q in range(np.uint64(starts[at]), np.uint64(starts[at + _1])):
-                if entries[q] >= beyond:
+            low, end = np.uint64(starts[at]), np.uint64(starts[at + _1])
+            # By bisection, because lists ascend by rank and so by size.
+            high = end
+            while low < high:
+                middle = (low + high) >> _1
+                if entries[middle] < lowest:
+                    low = middle + _1
+                else:
+                    high = middle
+            for q in range(low, end):
+                y = entries[q]
+                if y >= x:
                     break
-                y = entries[q] >> np.uint64(32)
                 if elements[q] == element:
                     if hits[y] == 0:
                         met[near] = y
@@ -393,8 +294,9 @@ def containment_join(
                 return written
             y = np.int64(met[i])
             inside = values[offsets[order[y]] : offsets[order[y] + 1]]
-            common = _overlap(inside, holder, table, slots, least_sizes[y])
-            if common >= least_sizes[y]:
+            least = max(least_sizes[y], least_overlap(len(inside), len(holder), threshold))
+            common = _overlap(inside, holder, table, slots, least)
+            if common >= least:
                 left[written] = y
                 right[written] = x
                 containment[written] = common / len(inside)

@@ -18,7 +18,7 @@ from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import StoredBandTable
-from lshdup.lsh.buckets import Buckets
+from lshdup.lsh.candidates import Buckets
 from lshdup.params import BandParams, ClusterParams, PairParams, PassageParams
 from lshdup.store import npz
 from lshdup.store.npz import (

@@ -28,8 +28,7 @@ from lshdup.compare.results import ClustersFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.lsh.buckets import NO_BUCKETS
-from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.lsh.candidates import NO_BUCKETS, find_exact_duplicates
 from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters
 from lshdup.shingling.shingle_filter import are_same_filters

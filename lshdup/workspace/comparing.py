@@ -27,8 +27,7 @@ from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.buckets import say_large_bucket
-from lshdup.lsh.candidates import candidate_pairs
+from lshdup.lsh.candidates import candidate_pairs, say_large_bucket
 from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.pipeline import find_clusters
 from lshdup.sources.document_list import DocumentList
@@ -191,20 +190,16 @@ def load_or_find_pairs(
             if indexed.from_documents:
                 save(found)
         return found
-    # If most candidates are known, few sets are needed.
-    knows_most = earlier is not None and earlier.has_verified_all(threshold)
     skipped = list[Skipped]()
     side = side_of(run.but(skipped=skipped.append), collection)
     met = candidate_pairs(run, index.table, params.max_bucket)
     say_large_bucket(run, met.buckets, collection.documents.names)
-    if not knows_most:
-        side.expect(met.documents)
+    side.expect(met.documents)
     sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold, earlier=earlier)
+    found = verify(run, met, sides, threshold)
     for each in skipped:
         run.skipped(each)
-    # Without DOCS, pairs of a lower threshold stay: they spare later runs more work.
-    if not skipped and (indexed.from_documents or not knows_most):
+    if not skipped:
         save(found)
     return found
 
@@ -226,12 +221,8 @@ def load_or_find_clusters(
         found = results_io.load_clusters(run, store, header, collection, index)
         earlier = results_io.load_pairs(run, store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
-        if earlier is None:
-            pass
-        elif earlier.covers(index.plan, bands, pair_params):
+        if earlier is not None and earlier.covers(index.plan, bands, pair_params):
             known = earlier.at_least(bands.threshold)
-        elif not indexed.from_documents and earlier.has_verified_all(bands.threshold):
-            known = load_or_find_pairs(run, indexed, pair_params)
     if found is not None:
         return drop_changed(found, collection.documents, run.skipped, 0)
     side, threshold = side_of(run, collection), bands.threshold

@@ -9,9 +9,8 @@ from lshdup.base.run import Run
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import Collection
 from lshdup.compare.comparing import find_neighbours
-from lshdup.compare.fingerprints import Fingerprints
 from lshdup.compare.results import Index, Neighbours, StoredPairs
-from lshdup.compare.sides import Side, Sides
+from lshdup.compare.sides import Fingerprints, Side, Sides
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys

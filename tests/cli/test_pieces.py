@@ -42,7 +42,7 @@ SIZES = {
     "compare.exact_join.PIECE": 4,
     "compare.exact_join._PROBES": 2,
     "compare.verification.BLOCK_BYTES": 4096,
-    "compare.verification.PAIRS_AT_ONCE": 4,
+    "evaluation.experiments.PIECE": 4,
     "compare.verification.SET_BYTES": 4096,
     "views.annotations._KEPT": 1,
     "shingling.shingle_filter._AT_ONCE": 64,

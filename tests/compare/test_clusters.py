@@ -24,8 +24,7 @@ from lshdup.compare.keep_rules import preference
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.buckets import Components, SharedBuckets
-from lshdup.lsh.candidates import find_exact_duplicates
+from lshdup.lsh.candidates import Components, SharedBuckets, find_exact_duplicates
 from lshdup.params import KEEP, ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources.document_list import DocumentList, Locations, typed_name

@@ -10,8 +10,7 @@ from lshdup.base.run import Run
 from lshdup.compare.best_matches import find_best_matches
 from lshdup.compare.comparing import compare
 from lshdup.compare.expand_duplicates import expand_copies
-from lshdup.compare.fingerprints import Fingerprints
-from lshdup.compare.sides import Side, Sides
+from lshdup.compare.sides import Fingerprints, Side, Sides
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import make_signatures
 from lshdup.params import BandParams, PairParams, SketchParams

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.compare.exact_join import containment_pairs, min_shared_sizes
+from lshdup.compare.exact_join import join_sets, min_shared_sizes
 from tests import reference
 from tests.compare.test_pairs import rows
 from tests.compare.test_verification import rationals
@@ -29,7 +29,7 @@ thresholds = rationals | st.sampled_from([1e-300, 0.8, 0.999, 1.0])
 
 def joined(ragged, members, threshold, jobs=1, split=None):
     """Return all pairs in the order of the pieces: (inside, holder, containment, similarity)."""
-    pieces = containment_pairs(Run.quiet(jobs), ragged, members, threshold, split)
+    pieces = join_sets(Run.quiet(jobs), ragged, members, threshold, "containment", split)
     return [(a, b, s.real, s.imag) for piece in pieces for a, b, s in rows(piece)]
 
 
@@ -89,7 +89,7 @@ def test_progress_counts_each_set_once():
     for split, pairs in ((None, 39), (15, 1)):
         seen.clear()
         run = replace(Run.quiet(), progress=lambda _, *counts: seen.append(counts))
-        pieces = containment_pairs(run, sets, np.arange(40), 0.5, split)
+        pieces = join_sets(run, sets, np.arange(40), 0.5, "containment", split)
         assert sum(len(piece[0]) for piece in pieces) == pairs
         assert seen == sorted(seen)
         assert seen[-1] == (40, 40)
@@ -105,12 +105,14 @@ def test_memory_is_bounded_by_the_prefixes(n, size, threshold):
     values = np.tile(np.arange(n * size // 4, dtype=np.uint64), 4)
     sets = RaggedSets.from_sizes(values, np.full(n, size))
     # Of 25 elements that must be shared, one makes the prefix longer.
-    prefix = n * (size - int(min_shared_sizes(np.array([size]), threshold)[0]) * 24 // 25 + 1)
+    prefix = n * (
+        size - int(min_shared_sizes(np.array([size]), threshold, "containment")[0]) * 24 // 25 + 1
+    )
     own = 8 * n + 36 * size + 96 * (1 << 18)  # of a thread
     least = 48 * n + 8 * prefix + max(2 * len(values), 26 * prefix + own)
     most = least + own
     tracemalloc.start()
-    pairs = containment_pairs(Run.quiet(2), sets, np.arange(n), threshold)
+    pairs = join_sets(Run.quiet(2), sets, np.arange(n), threshold, "containment")
     found = sum(len(piece[0]) for piece in pairs)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

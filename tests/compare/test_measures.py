@@ -11,7 +11,7 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare import comparing, expand_duplicates
 from lshdup.compare.comparing import find_neighbours
-from lshdup.compare.exact_join import containment_pairs
+from lshdup.compare.exact_join import join_sets
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.sides import Side, Sides
@@ -41,7 +41,8 @@ def rows(columns):
 
 
 def insides(sets, members, threshold, split=None):
-    return gather_pairs(RUN, containment_pairs(RUN, sets, members, threshold, split), np.complex128)
+    found = join_sets(RUN, sets, members, threshold, "containment", split)
+    return gather_pairs(RUN, found, np.complex128)
 
 
 def duplicates(sets):

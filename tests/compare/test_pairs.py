@@ -14,7 +14,7 @@ from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.compare import expand_duplicates
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs, gather_pairs
-from lshdup.lsh import buckets
+from lshdup.lsh import candidates
 from lshdup.lsh.candidates import find_exact_duplicates
 from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.sources.document_list import DocumentList
@@ -148,7 +148,7 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
 def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypatch, stage, pairs):
     for i in range(4):
         (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
-    monkeypatch.setattr(buckets, "_MANY_PAIRS", 6)
+    monkeypatch.setattr(candidates, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
         steps = open_workspace(None, said.append)

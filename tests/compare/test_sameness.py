@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lshdup.base.run import Run
 from lshdup.collection.collect import collect
-from lshdup.compare.fingerprints import LEVELS, Fingerprints
+from lshdup.compare.sides import LEVELS, Fingerprints
 from lshdup.params import DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes
 from lshdup.sources.finding import find_documents

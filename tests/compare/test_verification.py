@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.compare import verification
-from lshdup.compare.exact_join import exact_pairs
+from lshdup.compare.exact_join import join_sets
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.verification import verify_jaccard
 from lshdup.lsh import band_plan, band_table, candidates
@@ -31,7 +31,13 @@ rationals = st.builds(lambda a, b: min(a, b) / max(a, b), st.integers(1, 40), st
 
 def joined(ragged, members, threshold, jobs=1):
     """Return all pairs of the exact join in the order of the pieces."""
-    return listed(exact_pairs(Run.quiet(jobs), ragged, members, threshold))
+    return listed(_in_order(join_sets(Run.quiet(jobs), ragged, members, threshold, "jaccard")))
+
+
+def _in_order(pieces):
+    """Yield pairs with the lower number first."""
+    for a, b, similarity in pieces:
+        yield np.minimum(a, b), np.maximum(a, b), similarity
 
 
 def listed(pieces):
@@ -65,11 +71,10 @@ def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, thresho
         alone = joined(ragged, members, threshold)
         assert joined(ragged, members, threshold, 2) == alone
         assert joined(ragged, members, threshold, 4) == alone
-        # Room for the pairs of one set at least.
         patched.setattr("lshdup.compare.exact_join.PIECE", 1)
-        pieces = list(exact_pairs(Run.quiet(2), ragged, members, threshold))
+        pieces = list(_in_order(join_sets(Run.quiet(2), ragged, members, threshold, "jaccard")))
         assert listed(pieces) == alone
-        assert all(len(left) <= len(sets) for left, _, _ in pieces)
+        assert all(len(left) == 1 for left, _, _ in pieces)
     every, wanted = reference.all_pairs(sets, threshold), set(members.tolist())
     assert sorted(alone) == [pair for pair in every if {*pair[:2]} <= wanted]
 
@@ -125,7 +130,7 @@ def test_the_exact_join_where_counters_are_full(monkeypatch):
     collections.filter(lambda sets: len(sets) > 1), thresholds, st.sampled_from([1, 9]),
     st.sampled_from([1, 3]),
 )  # fmt: skip
-def test_all_pairs_and_given_pairs(sets, threshold, times, jobs):
+def test_given_pairs(sets, threshold, times, jobs):
     """Also so many that threads share them; and 0 below a threshold."""
     run, ragged = Run.quiet(jobs), RaggedSets.from_sets(sets)
     left, right = (np.tile(each, times) for each in np.triu_indices(len(sets), 1))
@@ -133,8 +138,6 @@ def test_all_pairs_and_given_pairs(sets, threshold, times, jobs):
     assert verification.jaccard(run, ragged, left, right).tolist() == exact
     above = [s if s >= threshold else 0 for s in exact]
     assert verification.jaccard(run, ragged, left, right, threshold).tolist() == above
-    pieces = [piece for _, piece in verification.all_pairs(run, ragged)]
-    assert np.concatenate(pieces).tolist() == exact[: len(exact) // times]
 
 
 sizes = st.integers(0, 60)

@@ -17,7 +17,7 @@ from lshdup.base.run import Run
 from lshdup.cli.main import lshdup
 from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
-from lshdup.compare import exact_join
+from lshdup.compare.exact_join import join_sets
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.evaluation import experiments, plots
 from lshdup.evaluation.experiments import Experiment
@@ -139,7 +139,7 @@ def test_pieces_of_all_pairs_change_nothing(monkeypatch):
     experiment = Experiment(RUN, collection_of(some_sets(40))[0], [SketchParams("fast", 50, 1)])
     found = []
     for at_once in (1 << 20, 100):
-        monkeypatch.setattr("lshdup.compare.verification.PAIRS_AT_ONCE", at_once)
+        monkeypatch.setattr(experiments, "PIECE", at_once)
         found.append([(r.off, r.largest) for r in experiments.accuracy(experiment, [0.05], 2)])
     assert found[0] == found[1]
 
@@ -188,8 +188,9 @@ def test_band_expectations_are_met_on_average():
 
 def with_true_pairs(sets, threshold):
     ragged, collection = collection_of(sets)
-    joined = exact_join.exact_pairs(RUN, ragged, np.arange(len(sets)), threshold)
-    return gather_pairs(RUN, joined), ragged, collection
+    joined = join_sets(RUN, ragged, np.arange(len(sets)), threshold, "jaccard")
+    pairs = gather_pairs(RUN, ((np.minimum(a, b), np.maximum(a, b), s) for a, b, s in joined))
+    return pairs, ragged, collection
 
 
 @pytest.mark.parametrize("buckets", [0, 7])

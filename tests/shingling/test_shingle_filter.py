@@ -433,7 +433,7 @@ def test_minhash_is_of_what_is_left():
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, here, monkeypatch):
     shutil.rmtree("d")
     Path("d").mkdir()
-    monkeypatch.setattr("lshdup.lsh.buckets._MANY_DOCUMENTS", 100)
+    monkeypatch.setattr("lshdup.lsh.candidates._MANY_DOCUMENTS", 100)
     form = " ".join(f"w{i}" for i in range(200))
     for i in range(120):
         Path(f"d/{i:03}").write_text(f"{form} {i}")

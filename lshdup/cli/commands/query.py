@@ -173,7 +173,7 @@ def _find(
     """Yield the rows of a document, without its name."""
     import numpy as np
 
-    from lshdup.compare.fingerprints import LEVELS
+    from lshdup.compare.sides import LEVELS
     from lshdup.compare.verification import relations
     from lshdup.workspace.index import find_near
 

@@ -148,18 +148,16 @@ def index(ctx: click.Context, /, **_: object) -> int:
     and above it. Without DOCS, the table is made from signatures.npz.
     """
     with open_session(ctx) as session:
-        from lshdup.lsh.buckets import Buckets, say_large_bucket
-        from lshdup.lsh.candidates import largest_buckets
+        from lshdup.lsh.candidates import SharedBuckets, say_large_bucket
         from lshdup.workspace.index import load_or_build_index
 
         indexed = load_or_build_index(session.workspace, session.request, save=True)
         documents = indexed.collection.documents
         say_collection(session, indexed.collection, 1, whole=True)
         say_contract(session.console, indexed.plan, indexed.params, whole=True)
-        for size, first in largest_buckets(indexed.index.table, 1):
-            say_large_bucket(session.workspace, Buckets(size, first), documents.names)
-        if session.console.is_verbose:
-            say_largest(session.console, indexed.index.table, documents.names.strings_at)
+        buckets = SharedBuckets.of(session.workspace, indexed.index.table).counts
+        say_large_bucket(session.workspace, buckets, documents.names)
+        say_largest(session.console, buckets, documents.names.strings_at)
         return session.console.exit_code()
 
 
