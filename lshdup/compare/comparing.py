@@ -4,7 +4,7 @@ Arrays only: what is compared is in sides.py. Pairs are of documents that stand 
 duplicates; expand_duplicates.py has the others.
 
 The method is chosen in `compare`, and nowhere else: fingerprints for documents that are the same,
-the exact joins, or bands.
+the exact join, or bands.
 """
 
 import numpy as np

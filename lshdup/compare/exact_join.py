@@ -210,7 +210,7 @@ def join_sets(
 
     Determinism: the same pieces at any number of jobs. Cost: three passes over the sets, then a
     step for each rare element of a set that a larger one has; quadratic if all sets share all
-    elements. Memory, beside the sets: of the run, 48 bytes a set, and 30 for each element of a
+    elements. Memory, beside the sets: of the run, 64 bytes a set, and 30 for each element of a
     prefix; 8 bytes a set and three pieces for each thread.
     """
     order = order_by_size(sets, members)
