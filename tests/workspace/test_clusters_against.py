@@ -150,7 +150,7 @@ def test_rows_are_written_without_what_goes(two_sides, run):
         assert f"{option} {target} would replace --against old.jsonl" in refused
     run("index old.jsonl --store archive")
     refused = run(*options[:3], "archive", "--no-store", "--write", "same.jsonl", code=2).err
-    assert "--write same.jsonl is one of the documents" in refused
+    assert "--write same.jsonl would replace --against old.jsonl" in refused
     assert Path("old.jsonl").read_bytes() == old
 
 
