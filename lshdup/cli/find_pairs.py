@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lshdup.base.wording import count_of, printable
 from lshdup.cli.console import Console
 from lshdup.cli.messages import (
+    check_origins,
     describe_likeness,
     say_collection,
     say_contract,
@@ -43,8 +44,11 @@ def open_comparison(
     console, workspace, request = session.console, session.workspace, session.request
     method = PairParams(options.max_bucket or 0, options.measure, options.exact, options.same or "")
     if not options.against:
-        opened = load_comparison(workspace, request, method, clustering=clustering)
+        opened = load_comparison(
+            workspace, request, method, clustering=clustering, across=options.across
+        )
         say_collection(session, opened.here, least)
+        check_origins(console, opened.sides.origins)
         return opened
     report_skipped = console.report_skipped_of_other
     opened = load_sides(workspace, request, options.against, method, report_skipped)

@@ -130,7 +130,7 @@ def _parser(fields: RecordFields) -> Parse:
     texts = [f"text{at}" for at, _ in enumerate(split_fields(fields.text))]
     names = dict(zip(texts, split_fields(fields.text), strict=True))
     names |= {"id": fields.id} if fields.id else {}
-    types = [(name, msgspec.Raw if name == "id" else str) for name in names]
+    types = [(name, msgspec.Raw if name == "id" or fields.integers else str) for name in names]
     try:
         record = msgspec.defstruct("Record", types, rename=names)
     except ValueError:  # names that msgspec does not take
@@ -140,27 +140,35 @@ def _parser(fields: RecordFields) -> Parse:
     def parse(line: bytes | memoryview) -> tuple[bytes, bytes]:
         try:
             values: Any = decode(str(line, "utf-8"))  # all of it, as msgspec checks the text only
-            name = _plain_id(bytes(values.id)) if fields.id else b""
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            name = _plain_id(values.id) if fields.id else b""
+            text = text_of(values)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
             return _parse_by_python(line, fields)
-        if name is None:
+        if name is None or text is None:
             return _parse_by_python(line, fields)
-        return name, text_of(values)
+        return name, text
 
-    text_of = _joined(texts)
+    text_of = _joined(texts, _plain_id if fields.integers else str.encode)
     return parse
 
 
-def _joined(names: list[str]) -> Callable[[Any], bytes]:
-    """Return what makes the text of an object with these attributes."""
+def _joined(
+    names: list[str], encode: Callable[[Any], bytes | None]
+) -> Callable[[Any], bytes | None]:
+    """Return what makes the text of an object with these attributes; None, or TypeError, if one of
+    them has none.
+
+    encode : makes the bytes of one of them.
+    """
     values_of: Callable[[Any], Any] = attrgetter(*names)
     if len(names) == 1:
-        return lambda values: values_of(values).encode()
-    return lambda values: PART.join([value.encode() for value in values_of(values)])
+        return lambda values: encode(values_of(values))
+    return lambda values: PART.join(map(encode, values_of(values)))  # type: ignore[arg-type]
 
 
-def _plain_id(raw: bytes) -> bytes | None:
+def _plain_id(raw: bytes | msgspec.Raw) -> bytes | None:
     """Return an id from its JSON: a string, or an integer as it is written, or None."""
+    raw = bytes(raw)
     if raw.startswith(b'"'):
         return msgspec.json.decode(raw, type=str).encode() or None
     return raw if raw.removeprefix(b"-").isdigit() else None
@@ -168,7 +176,7 @@ def _plain_id(raw: bytes) -> bytes | None:
 
 def _parse_by_python(line: bytes | memoryview, fields: RecordFields) -> tuple[bytes, bytes]:
     values = _parse_object(bytes(line))
-    return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields.text)
+    return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields)
 
 
 def _parse_object(line: bytes) -> dict[str, Any]:
@@ -208,14 +216,15 @@ def _fields(values: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _text_of(values: dict[str, Any], names: str) -> bytes:
+def _text_of(values: dict[str, Any], fields: RecordFields) -> bytes:
     """Return the text: of several fields those that are not null, as parts."""
-    found = []
+    found, names = [], fields.text
+    kinds = (str, _Number) if fields.integers else (str,)
     for field in split_fields(names):
         value = _value(values, field)
         if value is _MISSING:
             raise RecordError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
-        if value is not None and type(value) is not str:
+        if value is not None and type(value) not in kinds:
             raise RecordError(Reason.NOT_TEXT, f"{field!r} is {_kind(value)}")
         found += [] if value is None else [_utf8(value, field)]
     if not found:

@@ -55,9 +55,10 @@ class ParquetFile:
     path : the file.
     field : name of the column of texts, or names on the way to a field with dots between; or
         several (`split_fields`).
+    integers : whether the texts may be integers.
     """
 
-    def __init__(self, path: bytes, field: str) -> None:
+    def __init__(self, path: bytes, field: str, *, integers: bool = False) -> None:
         pa, pq = _import_pyarrow()
         self._lock = threading.Lock()
         self._field = field
@@ -68,7 +69,8 @@ class ParquetFile:
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
             schema = self._file.schema_arrow
             # The names on the way to each of the fields whose texts are joined.
-            self._column = [_find_column(schema, name, text=True) for name in split_fields(field)]
+            names = split_fields(field)
+            self._column = [_find_column(schema, name, text=not integers) for name in names]
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.

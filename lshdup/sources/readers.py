@@ -377,7 +377,8 @@ class RecordFiles:
         known = path, _stamp(os.stat(path))
         with self._lock:
             if known not in self._parquet:
-                self._parquet[known] = ParquetFile(path, self.fields.text)
+                fields = self.fields
+                self._parquet[known] = ParquetFile(path, fields.text, integers=fields.integers)
             file = self._parquet[known]
             self._users[known] = self._users.pop(known, 0) + 1
         try:

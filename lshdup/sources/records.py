@@ -145,12 +145,14 @@ class RecordFields:
         part of it (`base.forms`).
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
     split : regular expression; a document of other files begins at each line that matches.
+    integers : whether the text may be an integer, as an id may.
     """
 
     text: str = "text"
     id: str = ""
     hidden: bool = False
     split: str = ""
+    integers: bool = False
 
     @classmethod
     def of(cls, params: DocumentParams) -> "RecordFields":

@@ -17,6 +17,7 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import EVERY_SET
 from lshdup.collection.collection import Collection
+from lshdup.collection.origins import find_origins
 from lshdup.collection.set_source import side_of
 from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
@@ -26,10 +27,10 @@ from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
-from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.candidates import candidate_pairs, say_large_bucket
-from lshdup.params import BandParams, ClusterParams, PairParams
-from lshdup.pipeline import find_clusters
+from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.candidates import NO_ORIGINS, candidate_pairs, say_large_bucket
+from lshdup.params import AcrossParams, BandParams, ClusterParams, PairParams, SketchParams
+from lshdup.pipeline import build_index, find_clusters
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
 from lshdup.workspace.index import IndexedCollection, load_or_build_index
@@ -115,12 +116,16 @@ class Comparison:
         run, request, collection = self.run, self.request, self.here
         if self.indexed is not None:
             return load_or_find_clusters(run, self.indexed, rule, request)
-        order = order_documents(run, collection, rule, request)
+        order, origins = order_documents(run, collection, rule, request), self.sides.origins
         if self.method.same:
-            found = find_same_clusters(run, collection, self.method.same, order.order)
+            found = find_same_clusters(run, collection, self.method.same, order.order, origins)
         else:
-            side, threshold = self.sides.left, self.params.threshold
-            found = find_clusters(run, collection, None, side, threshold, rule, order)
+            side, threshold, index = self.sides.left, self.params.threshold, None
+            if self.method.by_bands:
+                index = build_index(run, collection, self.params, self.sides.duplicate_of)
+            found = find_clusters(
+                run, collection, index, side, threshold, rule, order, origins=origins
+            )
         return drop_changed(found, collection.documents, run.skipped, 0)
 
     def is_one_document(self) -> bool:
@@ -131,14 +136,24 @@ class Comparison:
 
 
 def load_comparison(
-    run: Workspace, request: Request, method: PairParams, *, clustering: bool
+    run: Workspace,
+    request: Request,
+    method: PairParams,
+    *,
+    clustering: bool,
+    across: AcrossParams | None = None,
 ) -> Comparison:
     """Load or collect what a method needs.
 
     clustering : whether groups are made of the candidates of bands, or pairs.
+    across : which documents are of one origin, and not compared.
     """
     params, duplicate_of, indexed = merge_params(BandParams, request.given), None, None
-    if method.by_bands:
+    origins, plan = NO_ORIGINS, None
+    if across is not None and method.by_bands and request.documents:
+        # A promise that cannot be kept is refused before the work.
+        plan_bands(merge_params(SketchParams, request.given).perms, params)
+    if method.by_bands and across is None:
         pairs = None if clustering else method
         indexed = load_or_build_index(run, request, pairs=pairs)
         collection, duplicate_of = indexed.collection, indexed.index.duplicate_of
@@ -148,8 +163,14 @@ def load_comparison(
         side = side_of(run, collection, collection.filtered_sets(run.arrays))
     else:
         collection, side = load_side(run, request, method)
-    sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of)
-    plan = indexed.plan if indexed is not None else None
+    if across is not None:
+        origins = find_origins(run, collection.documents, across)
+    sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of, origins=origins)
+    if indexed is not None:
+        plan = indexed.plan
+    elif method.by_bands:
+        assert collection.sketch is not None
+        plan = plan_bands(collection.sketch.perms, params)
     return Comparison(run, request, method, params, collection, sides, plan=plan, indexed=indexed)
 
 
@@ -233,12 +254,17 @@ def load_or_find_clusters(
 
 
 def find_same_clusters(
-    run: Run, collection: Collection, same: str, preference: NDArray[np.int64]
+    run: Run,
+    collection: Collection,
+    same: str,
+    preference: NDArray[np.int64],
+    origins: NDArray[np.uint32] = NO_ORIGINS,
 ) -> ClustersFound:
     """Group all documents that are the same in text, or in bytes as well.
 
     same : "text" or "bytes".
     preference : int64 array of shape (n,), all documents, the most preferred one first.
+    origins : of `Sides`; documents of the origin of the one that is kept are alone.
 
     Cost: a sort of the documents. No shingle set is needed.
     """
@@ -248,7 +274,12 @@ def find_same_clusters(
         compared = np.asarray(collection.sizes[some]) > 0
         groups.representative[some][compared] = duplicate_of[some][compared]
         groups.similarity[some][compared] = 1.0
-    return ClustersFound(expand_clusters(groups, duplicate_of, preference), duplicate_of)
+    groups = expand_clusters(groups, duplicate_of, preference)
+    for some in slices_of(len(origins)):
+        own = groups.representative[some]
+        alone = np.flatnonzero((own >= 0) & (origins[own] == origins[some]))
+        own[alone] = alone + some.start
+    return ClustersFound(groups, duplicate_of)
 
 
 def order_documents(
