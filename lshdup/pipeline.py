@@ -207,9 +207,7 @@ def find_clusters(
             level=preference.level[best[duplicate_of]], linkage=linkage,
         )  # fmt: skip
     groups = clusters.complete_similarities(run, groups, sizes, watch)
-    apart = None
-    if len(origins):
-        apart = groups.sizes == 1 if linkage == "single" else np.ones(len(sizes), bool)
+    apart = clusters.find_apart(groups, linkage) if len(origins) else None
     groups = clusters.expand_clusters(groups, duplicate_of, order, apart)
     if len(origins):
         duplicate_of = find_exact_duplicates(run, collection.fingerprints)

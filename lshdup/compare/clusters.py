@@ -219,6 +219,16 @@ def expand_clusters(
     return made
 
 
+def find_apart(clusters: Clusters, linkage: str) -> NDArray[np.bool_]:
+    """Return which representatives no third document connects with their exact duplicates of the
+    same origin: bool array of shape (n,). clusters : of one document a shingle set and origin.
+    """
+    sizes, is_single = clusters.sizes, linkage == "single"
+    return clusters.run.arrays.compute(
+        len(sizes), np.bool_, lambda some: (sizes[some] == 1) | (not is_single)
+    )
+
+
 def choose_representatives(
     run: Run, duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
 ) -> NDArray[np.int64]:
