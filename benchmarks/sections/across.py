@@ -63,8 +63,8 @@ def section(bench: Bench) -> list[Table]:
             works[f"{what}, {name}"] = partial(timed, join)
     done = interleaved(bench.runs, works)
     for what, runs in done.items():
-        method, _, name = what.partition(", ")
-        first = f"{method}, all pairs"
+        how, _, name = what.partition(", ")
+        first = f"{how}, all pairs"
         met, pairs = counts[what]
         table.add(
             what=what,

@@ -40,14 +40,14 @@ def find_origins(run: Run, documents: DocumentList, across: AcrossParams) -> NDA
     be read any more. Cost: a look at each name, or a pass over the records.
     """
     numbers: dict[bytes, int] = {}
-    origins = run.arrays.full(len(documents), len(documents), np.int64)
+    n, arrays = len(documents), run.arrays
+    origins = arrays.full(n, n, np.int64)
     ways = ((across.field, _fields), (across.pattern, _matches), (across.depth, _folders))
     values_of = next(values_of for is_typed, values_of in ways if is_typed)
     for rows, values in values_of(run, documents, across):
-        origins[rows] = [
-            numbers.setdefault(value, len(numbers)) if value else len(documents) for value in values
-        ]
-    without = run.arrays.find(origins == len(documents))
+        found = (numbers.setdefault(each, len(numbers)) if each else n for each in values)
+        origins[rows] = np.fromiter(found, np.int64, len(values))
+    without = arrays.where(n, lambda some: origins[some] == n)
     origins[without] = len(numbers) + np.arange(len(without))
     line = f"--across {across}: {count_of(len(numbers), 'origin')}"
     if len(without):
@@ -56,7 +56,7 @@ def find_origins(run: Run, documents: DocumentList, across: AcrossParams) -> NDA
         run.warn(f"{line}; {what} compared with all others, as {name}")
     else:
         run.say(line)
-    return origins.astype(np.uint32)
+    return arrays.compute(n, np.uint32, lambda some: origins[some])
 
 
 def _matches(run: Run, documents: DocumentList, across: AcrossParams) -> _Values:
