@@ -99,7 +99,8 @@ def _fields(run: Run, documents: DocumentList, across: AcrossParams) -> _Values:
     rows = run.arrays.where(
         len(documents), lambda some: np.isin(documents.kinds_of(rows_of(some)), ROWS)
     )
-    changed, values, why = documents.changed(rows), 0, "no document is a row with fields"
+    changed, values = documents.changed(rows), 0
+    why = "all its values are empty" if len(rows) else "no document is a row with fields"
     lost = [(int(row), Reason.CHANGED, "") for row in changed[:1]]
     for batch in batches(run, records, rows) if not lost else ():
         read = read_batch(records, batch, buffer)
