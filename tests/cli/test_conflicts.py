@@ -21,6 +21,9 @@ clusters --same bytes | --exact --linkage=single --max-bucket=3 --recall=0.9 | w
 folders d --same bytes | --exact --max-bucket=3 --recall=0.9 | with --same bytes
 pairs d | --unmatched | without --against OTHER
 pairs d --against d --unmatched | --collapse-copies | with --unmatched
+pairs d --against d | --across=folder | with --against OTHER
+passages d --against d | --across=folder | with --against OTHER
+clusters d --keep central | --across=folder | with --keep central
 pairs d --histogram | --against=d --baseline=f --changed-since=HEAD | with --histogram
 pairs d --against d --unmatched | --baseline=f --changed-since=HEAD | with --unmatched
 pairs d | --update-baseline | without --baseline FILE
