@@ -29,7 +29,6 @@ SIZES = {
     "sources.records._NAMES_AT_ONCE": 3,
     "sources.rewriting._AT_ONCE": 8,
     "sources.rewriting._PART_BYTES": 64,
-    "evaluation.experiments._PIECE": 4,
     "lsh.candidates.PIECE": 8,
     "lsh.candidates._BLOCK": 4,
     "lsh.band_table._AT_ONCE": 64,
