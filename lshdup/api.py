@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Integral
 from typing import Self, TypedDict, Unpack
 
 import numpy as np
@@ -408,8 +409,8 @@ def _params_of(perms: int, options: Options, *others: str) -> Params:
             names = f"there are {', '.join(known)}"
             raise ParameterError(message, " ".join((did_you_mean(name, known), names)).strip())
     for name, value in (("k", options.get("k")), ("jobs", options.get("jobs"))):
-        if value is not None and value < 1:
-            message = f"{name} is {value}; it must be at least 1"
+        if value is not None and not (isinstance(value, Integral) and value >= 1):
+            message = f"{name} is {value!r}; it must be a whole number, at least 1"
             raise ParameterError(message, "or None, for the default")
     if isinstance(options.get("templates"), str):
         message = f"templates is {options['templates']!r}; it must be a list of str"
@@ -436,12 +437,12 @@ def _params_of(perms: int, options: Options, *others: str) -> Params:
 def _in_keywords() -> Iterator[None]:
     """Name keywords instead of options of the command line in the errors of a block."""
 
+    def name_keyword(option: re.Match[str]) -> str:
+        word = _KEYWORDS.get(option[1], option[1].replace("-", "_"))
+        return word if word in _KEYWORDS.values() or word in Options.__annotations__ else option[0]
+
     def name_keywords(words: str) -> str:
-        return re.sub(
-            r"(?<![\w-])--?([a-z][a-z-]*)",
-            lambda option: _KEYWORDS.get(option[1], option[1].replace("-", "_")),
-            words,
-        )
+        return re.sub(r"(?<![\w-])--?([a-z][a-z-]*)", name_keyword, words)
 
     try:
         yield
