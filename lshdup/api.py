@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
 from typing import Self, TypedDict, Unpack
 
 import numpy as np
@@ -409,7 +408,7 @@ def _params_of(perms: int, options: Options, *others: str) -> Params:
             names = f"there are {', '.join(known)}"
             raise ParameterError(message, " ".join((did_you_mean(name, known), names)).strip())
     for name, value in (("k", options.get("k")), ("jobs", options.get("jobs"))):
-        if value is not None and not (isinstance(value, Integral) and value >= 1):
+        if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
             message = f"{name} is {value!r}; it must be a whole number, at least 1"
             raise ParameterError(message, "or None, for the default")
     if isinstance(options.get("templates"), str):
