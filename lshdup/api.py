@@ -408,8 +408,10 @@ def _params_of(perms: int, options: Options, *others: str) -> Params:
             names = f"there are {', '.join(known)}"
             raise ParameterError(message, " ".join((did_you_mean(name, known), names)).strip())
     for name, value in (("k", options.get("k")), ("jobs", options.get("jobs"))):
-        if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
-            message = f"{name} is {value!r}; it must be a whole number, at least 1"
+        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if value is not None and not (is_whole and value >= 1):
+            must = "at least 1" if is_whole else "a whole number"
+            message = f"{name} is {value!r}; it must be {must}"
             raise ParameterError(message, "or None, for the default")
     if isinstance(options.get("templates"), str):
         message = f"templates is {options['templates']!r}; it must be a list of str"
@@ -436,12 +438,12 @@ def _params_of(perms: int, options: Options, *others: str) -> Params:
 def _in_keywords() -> Iterator[None]:
     """Name keywords instead of options of the command line in the errors of a block."""
 
-    def name_keyword(option: re.Match[str]) -> str:
-        word = _KEYWORDS.get(option[1], option[1].replace("-", "_"))
-        return word if word in _KEYWORDS.values() or word in Options.__annotations__ else option[0]
-
     def name_keywords(words: str) -> str:
-        return re.sub(r"(?<![\w-])--?([a-z][a-z-]*)", name_keyword, words)
+        return re.sub(
+            r"(?<![\w-])(?:--|-(?=k\b))([a-z][a-z-]*)",
+            lambda option: _KEYWORDS.get(option[1], option[1].replace("-", "_")),
+            words,
+        )
 
     try:
         yield
