@@ -217,7 +217,7 @@ measure_option = plain_option(
 
 across_option = plain_option(
     "--across", type=Across(), metavar="folder[:DEPTH]|field:NAME|REGEX",
-    excludes=("--against", "--keep central"),
+    excludes=("--against", "--histogram", "--keep central"),
     help="Compare no documents of one origin: of one folder below DOCS, with one value of a field, "
          "or with one match of REGEX in their names (its first group).",
 )  # fmt: skip

@@ -198,7 +198,8 @@ def expand_copies(
             twin = arrays.full(len(duplicate_of), -1, np.int64)
             left, right = across[0][::-1], across[1][::-1]
             twin[left], twin[right] = right, left  # NumPy writes in order: the first one stays.
-            pairs = _without_equal(pairs, pack_pairs(*across)[twin[across[1]] != across[0]])
+            if collapse:
+                pairs = _without_equal(pairs, pack_pairs(*across)[twin[across[1]] != across[0]])
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
         low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])

@@ -49,14 +49,14 @@ class PassagesFound:
     """The passages of a collection, or those that stand both in it and in another one.
 
     passages : documents from 0 on are those of `here`; documents of `there` are behind them.
-    here, there : the collections; there is None without --against. Their sizes are in tokens.
     origins : of `find_passages`, of each document of `here`, with --across.
+    here, there : the collections; there is None without --against. Their sizes are in tokens.
     """
 
     passages: Passages
+    origins: NDArray[np.uint32]
     here: Collection
     there: Collection | None = None
-    origins: NDArray[np.uint32] = NO_ORIGINS
 
 
 def load_or_find_passages(
@@ -85,7 +85,7 @@ def load_or_find_passages(
             collection, _, passages = stored
             run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
-            return PassagesFound(passages, collection)
+            return PassagesFound(passages, NO_ORIGINS, collection)
         sides = [(request, documents)]
         if others:
             # Only DOCS are what the command may refuse.
@@ -129,9 +129,7 @@ def _read_and_find(
     passages = find_passages(
         run, sequences, anchors, params, documents=numbers, origins=of_sequences
     )
-    here, there = [*collections, None][:2]
-    assert here is not None
-    return PassagesFound(passages, here, there, origins)
+    return PassagesFound(passages, origins, *collections)
 
 
 def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:

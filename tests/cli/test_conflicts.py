@@ -23,6 +23,7 @@ pairs d | --unmatched | without --against OTHER
 pairs d --against d --unmatched | --collapse-copies | with --unmatched
 pairs d --against d | --across=folder | with --against OTHER
 passages d --against d | --across=folder | with --against OTHER
+pairs d --histogram | --across=folder | with --histogram
 clusters d --keep central | --across=folder | with --keep central
 pairs d --histogram | --against=d --baseline=f --changed-since=HEAD | with --histogram
 pairs d --against d --unmatched | --baseline=f --changed-since=HEAD | with --unmatched
