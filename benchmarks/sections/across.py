@@ -21,7 +21,7 @@ from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams,
 from lshdup.pipeline import build_index
 from lshdup.sources.finding import find_documents
 
-COUNT = 3000
+COUNT = 1000
 #: Share of the largest origin, the others being one, and the bar for the work beside all pairs.
 SHARES = {"two halves": (0.5, 0.7), "95 %, and the rest": (0.95, 0.2)}
 EXACT, CONTAINMENT = PairParams(exact=True), PairParams(measure="containment")
