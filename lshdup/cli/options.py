@@ -212,7 +212,7 @@ same_options = stack(
         help="Only equal files, of any kind and size; or equal sequences of words.",
     ),
     plain_option(
-        "--min-bytes", type=Size(), metavar="BYTES", group="Documents", show_default="1",
+        "--min-bytes", type=Size(), metavar="BYTES", show_default="1",
         requires=_NO_TEXT, help="With --same bytes, compare no smaller documents; 0: empty ones "
                                 "too.",
     ),
