@@ -202,19 +202,15 @@ max_bucket_option = _bands(
 
 same_option = plain_option(
     "--same", type=click.Choice(SAME), metavar="bytes|text",
-    help="Only equal files, or equal sequences of words.",
+    help="Only equal files, of DOCS of any kind and size; or equal sequences of words.",
 )  # fmt: skip
 
-#: That of commands that read DOCS: with bytes, files of any kind are documents.
+#: Those of commands that read DOCS.
 same_options = stack(
+    same_option,
     plain_option(
-        "--same", type=click.Choice(SAME), metavar="bytes|text",
-        help="Only equal files, of any kind and size; or equal sequences of words.",
-    ),
-    plain_option(
-        "--min-bytes", type=Size(), metavar="BYTES", show_default="1",
-        requires=_NO_TEXT, help="With --same bytes, compare no smaller documents; 0: empty ones "
-                                "too.",
+        "--min-bytes", type=Size(), metavar="BYTES", show_default="1", requires=_NO_TEXT,
+        help="With --same bytes, compare no smaller documents; 0: empty ones too.",
     ),
 )  # fmt: skip
 

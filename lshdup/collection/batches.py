@@ -93,7 +93,8 @@ class Workers:
         try:
             for indices in batches(run, documents, todo):
                 size = int(documents.spans[indices].sum())
-                size = min(size, BATCH_BYTES) if self._shingle.of_bytes else size
+                if self._shingle.of_bytes and documents.is_file(int(indices[0])):
+                    size = min(size, BATCH_BYTES)  # It is read in pieces.
                 while under_way and (len(under_way) > 2 * self._jobs or size > room):
                     done, freed = under_way.popleft()
                     room += freed
