@@ -269,10 +269,9 @@ def find_empty(collection: "Collection") -> "dict[str, NDArray[np.int64]]":
     few_tokens, is_empty = collection.has_few_tokens(), collection.unfiltered_sizes == 0
     shingle_filter = collection.shingle_filter
     least = shingle_filter.params.least_shingles if shingle_filter is not None else 1
+    lack = SMALL if collection.shingle.of_bytes else "no tokens"
     return {
-        SMALL if collection.shingle.of_bytes else "no tokens": (is_empty & ~few_tokens).nonzero()[
-            0
-        ],
+        lack: (is_empty & ~few_tokens).nonzero()[0],
         f"fewer than {count_of(collection.shingle.min_tokens, 'token')}": few_tokens.nonzero()[0],
         describe_rest(least): (~is_empty & (collection.sizes == 0)).nonzero()[0],
     }

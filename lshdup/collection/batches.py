@@ -161,7 +161,7 @@ class Workers:
 def _digest(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer) -> FinishedBatch:
     """Return a finished batch of documents that are compared by their bytes alone."""
     made = digest_documents(documents, indices, buffer)
-    of_bytes, rest = np.ascontiguousarray(made.prints.T)
+    first, second = np.ascontiguousarray(made.prints.T)
     batch = replace(ShingleBatch.empty(made.skipped), indices=made.indices)
-    columns = {"set_sizes": made.sizes, "byte_prints": of_bytes, "text_prints": rest}
+    columns = {"set_sizes": made.sizes, "byte_prints": first, "text_prints": second}
     return FinishedBatch(batch, columns)

@@ -80,8 +80,9 @@ class Memo:
         """
         known = self._run.arrays.zeros(len(documents), np.bool_)
         left, resumed, segments = len(documents), 0, self._store.segments()
-        order = ["signatures", *segments, "shingles"] if self._sketch else ["shingles", *segments]
-        for name in [*self._kinds, *segments] if self._shingle.of_bytes else order:
+        first = self._kinds[-1]
+        order = ["signatures", *segments, first] if self._sketch else [first, *segments]
+        for name in order:
             is_first = name in self._kinds and left == len(documents)
             # A segment that knows nothing new of the documents is not verified as a whole.
             old = self._load(name, verify=is_first)
@@ -170,7 +171,8 @@ class Memo:
     def _fit(self, old: Collection) -> Collection | None:
         """Return what a collection says by this definition; None if that is nothing."""
         has_signatures = old.signatures is not None and old.sketch == self._sketch
-        if has_signatures and are_same_filters(old.shingle_filter, self._filter):
+        fits = has_signatures and are_same_filters(old.shingle_filter, self._filter)
+        if fits or self._shingle.of_bytes:
             return old
         unfiltered = old.before_filter
         if unfiltered.sets is None:

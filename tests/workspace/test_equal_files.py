@@ -317,6 +317,7 @@ def test_documents_that_share_a_key_only_are_not_the_same():
     assert find_best_matches(RUN, both, BandParams(), method).right.tolist() == [-1] * 3
 
 
+#: Contents of few sizes.
 SMALL = st.sampled_from([b"", b"a", b"b", b"ab", b"ba", b"\0\0", b"...", b"word ", b"wort "])
 
 
