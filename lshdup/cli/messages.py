@@ -52,6 +52,7 @@ def say_collection(
     forms = collection.count_forms()
     line += _describe_forms(forms, collection.documents.count_members())
     if whole:
+        unit = "byte" if collection.shingle.of_bytes else unit
         line += f" -> {count_of(int(collection.sizes.sum()), unit)}"
     if whole and collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
@@ -64,11 +65,11 @@ def say_collection(
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
     if collection.read is not None and own_size:
-        line += f"; {own_size:,} not read, as none has their size"
+        line += f"; {own_size:,} not read, as no other has their size"
     duration = console.duration_of("documents")
     empty = find_empty(collection)
     (_, no_tokens), (few, few_tokens), (_, only_common) = empty.items()
-    lack = f"with {SMALL}" if of_bytes else "without tokens"
+    lack = SMALL if of_bytes else "without tokens"
     console.say(
         f"{line}{duration * whole}{_describe_empty(no_tokens, lack)}"
         f"{_describe_empty(few_tokens, f'with {few}')}"
@@ -158,7 +159,7 @@ def say_nothing(session: "Session", collection: "Collection", compared: int, lea
         f" {count_of(inputs, *nouns)} in {where}"
     )
     if n > compared:
-        lack = f"with {SMALL}" if of_bytes else "without"
+        lack = SMALL if of_bytes else "without"
         why += f"; {count_of(n - compared, 'document')} {lack}"
     if skipped:
         why += f"; skipped: {_reasons(skipped)}"
@@ -261,7 +262,7 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
 
 
 #: Of documents that --same bytes does not compare.
-SMALL = "fewer than --min-bytes"
+SMALL = "smaller than --min-bytes"
 
 
 def find_empty(collection: "Collection") -> "dict[str, NDArray[np.int64]]":
