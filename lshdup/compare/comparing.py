@@ -7,14 +7,16 @@ The method is chosen in `compare`, and nowhere else: fingerprints for documents 
 the exact join, or bands.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
 from lshdup.compare.results import Neighbours, PairsFound
-from lshdup.compare.scored_pairs import gather_pairs
-from lshdup.compare.sides import Sides, renumber
+from lshdup.compare.scored_pairs import Columns, gather_pairs
+from lshdup.compare.sides import LEVELS, Sides, renumber
 from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys, sort_keys
@@ -38,7 +40,7 @@ def compare(
     Errors: what the sources of sets raise.
     """
     if method.same:
-        return _find_same(run, sides)
+        return _find_same(run, sides, method.same)
     run.progress("candidates", 0, 0)
     if method.is_join:
         return _join(run, sides, params.threshold, method.measure)
@@ -79,7 +81,7 @@ def verify(run: Run, met: Candidates, sides: Sides, threshold: float) -> PairsFo
     return PairsFound(pairs, verifier.candidates, met.buckets, estimated, verifier.by_estimate)
 
 
-def _find_same(run: Run, sides: Sides) -> PairsFound:
+def _find_same(run: Run, sides: Sides, same: str) -> PairsFound:
     """Return the pairs across origins that are the same; those within an origin are duplicates."""
     from lshdup.compare.medoids import pairs_of_rows  # Imported here to keep `query` fast.
 
@@ -92,9 +94,15 @@ def _find_same(run: Run, sides: Sides) -> PairsFound:
     _, counts = distinct(keys)
     rows = np.arange(len(members))
     met = pairs_of_rows(rows, rows + 1, np.repeat(np.cumsum(counts), counts))
-    numbers = members.astype(np.uint32)
-    found = ((numbers[a], numbers[b], np.ones(len(a))) for a, b in met)
-    return PairsFound(gather_pairs(run, found), -1)
+    numbers, least = members.astype(np.uint32), LEVELS.index(same)
+
+    def confirmed() -> Iterator[Columns]:
+        for a, b in met:
+            left, right = numbers[a], numbers[b]
+            are_same = sides.prints.compare(left, right) >= least  # They may share the key only.
+            yield left[are_same], right[are_same], np.ones(int(are_same.sum()))
+
+    return PairsFound(gather_pairs(run, confirmed()), -1)
 
 
 def _join(run: Run, sides: Sides, threshold: float, measure: str) -> PairsFound:

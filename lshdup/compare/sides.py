@@ -92,7 +92,17 @@ class Fingerprints:
 
     def find_duplicates(self, run: Run, same: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for each document the first one that is the same: int64 array of shape (n,)."""
-        return find_exact_duplicates(run, self.keys(run, same, sizes))
+        return self.confirm(run, find_exact_duplicates(run, self.keys(run, same, sizes)), same)
+
+    def confirm(self, run: Run, found: NDArray[np.int64], same: str) -> NDArray[np.int64]:
+        """Return the first duplicate of each document, or itself if the two share the key only."""
+        least = LEVELS.index(same)
+
+        def confirmed(some: slice) -> NDArray[np.int64]:
+            rows, firsts = rows_of(some), np.asarray(found[some])
+            return np.where(self.compare(rows, firsts) >= least, firsts, rows)
+
+        return run.arrays.compute(len(found), np.int64, confirmed)
 
 
 def expect_nothing(_: _I64) -> None:
@@ -175,6 +185,10 @@ class Sides:
             origins = run.arrays.compute(len(sizes), np.uint32, lambda some: rows_of(some) >= split)
         if duplicate_of is None:
             duplicate_of = find_exact_duplicates(run, _separate_origins(run, keys, origins))
+            prints = [side.prints for side in each if same and side.prints is not None]
+            if prints:
+                whole = Fingerprints.concatenate(prints) if right is not None else prints[0]
+                duplicate_of = whole.confirm(run, duplicate_of, same)
         return cls(left, right, origins, sizes, keys, duplicate_of)
 
     @cached_property
