@@ -71,7 +71,7 @@ pairs d --no-store -q --against o -t 0.7 --measure containment
 pairs d --no-store -q --against o -t 0.6 --unmatched
 pairs d --no-store -q -t 0.7 --collapse-copies --format table
 pairs d --no-store -q -t 0.6 --across folder
-pairs d --no-store -q -t 0.6 --across [a-z]{2} --exact --collapse-copies
+pairs d --no-store -q -t 0.6 --across (.)$ --exact --collapse-copies
 pairs d --no-store -q -t 0.6 --across folder --measure containment
 pairs d --no-store -q --across folder:2 --same text
 pairs d --no-store -q -t 0.7 --histogram
