@@ -20,12 +20,14 @@ from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.base.wording import count_of
 from lshdup.params import LONGEST
-from lshdup.sources.lines import Parse, ParsedFile, batches_of_lines, find_lines
+from lshdup.sources.lines import Parse, ParsedFile, batches_of_lines, find_lines, read_lines
 from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
+    Rows,
     SkippedRecord,
+    Values,
     field_names,
     no_field,
     split_fields,
@@ -46,13 +48,13 @@ csv.field_size_limit(LONGEST)
 class _Header(NamedTuple):
     """The first row of a file.
 
-    columns : number of columns.
+    columns : names of the columns.
     text, id : positions of the columns that are read; id is -1 without an id field.
     end : bytes before the second row.
     """
 
     delimiter: str
-    columns: int
+    columns: tuple[str, ...]
     text: tuple[int, ...]
     id: int
     end: int
@@ -77,6 +79,27 @@ class DelimitedFile(ParsedFile):
             for row in np.flatnonzero(broken).tolist()
         ]
         return self.with_ids(RecordList.of(starts, lengths, self.longest, ~broken, skipped))
+
+    def list_rows(self) -> Rows:
+        header = _read_header(self.file, self.fields)
+        starts, lengths, broken = _find_rows(self.file, header, self.longest)
+        first = np.zeros(1, np.int64)
+        return Rows(
+            np.append(first, starts[~broken]),
+            np.append(first + header.end - 1, lengths[~broken]),
+            int(broken.sum()), header.delimiter, header.columns,
+        )  # fmt: skip
+
+    def values(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str
+    ) -> tuple[Values, tuple[str, ...]]:
+        header = _read_header(self.file, self.fields)
+        if field not in header.columns:
+            return [None] * len(starts), header.columns
+        at = header.columns.index(field)
+        lines = read_lines(self.file, starts, lengths)
+        found = [split_row(line, header.delimiter)[at].encode("latin-1") or None for line in lines]
+        return found, () if any(found) else header.columns
 
     def parser(self, *, ids: bool) -> Parse:
         """Return the parser of a row. Raises RecordError if the columns are not there."""
@@ -116,7 +139,7 @@ def _read_header(file: int, fields: RecordFields) -> _Header:
                 error = why if delimiter == _DELIMITERS[0] or len(row) > 1 else error
                 continue
             end = bom + sum(map(len, lines[: rows.line_num]))
-            return _Header(delimiter, len(row), text, id_, end)
+            return _Header(delimiter, tuple(map(_name, row)), text, id_, end)
     raise error
 
 
@@ -152,9 +175,10 @@ def _parser(header: _Header) -> Parse:
     """Return the parser of rows."""
 
     def parse(line: bytes | memoryview) -> tuple[bytes, bytes]:
-        cells = _split(line, header.delimiter)
-        if len(cells) != header.columns:
-            detail = f"{count_of(len(cells), 'cell')} for {count_of(header.columns, 'column')}"
+        cells = split_row(line, header.delimiter)
+        if len(cells) != len(header.columns):
+            n = len(header.columns)
+            detail = f"{count_of(len(cells), 'cell')} for {count_of(n, 'column')}"
             raise RecordError(Reason.BROKEN_ROW, detail)
         name = cells[header.id].encode("latin-1") if header.id >= 0 else b""
         if header.id >= 0 and not name:
@@ -164,7 +188,7 @@ def _parser(header: _Header) -> Parse:
     return parse
 
 
-def _split(line: bytes | memoryview, delimiter: str) -> list[str]:
+def split_row(line: bytes | memoryview, delimiter: str) -> list[str]:
     """Return the cells of a row, whose characters are bytes. Raise RecordError for a broken row."""
     text = str(line, "latin-1").removesuffix("\r")
     if "\0" in text:
@@ -207,7 +231,7 @@ def _find_rows(
         size = int(ends[last] - starts[first])
         try:
             row = pread(file, size, int(starts[first]))
-            is_row = len(_split(row, header.delimiter)) == header.columns
+            is_row = len(split_row(row, header.delimiter)) == len(header.columns)
         except RecordError:
             is_row = False
         budget -= 0 if is_row else size

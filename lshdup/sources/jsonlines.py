@@ -26,6 +26,8 @@ from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
+    Rows,
+    Values,
     field_names,
     no_field,
     split_fields,
@@ -59,6 +61,20 @@ class JsonLines(ParsedFile):
             keep[row] = bool(pread(self.file, int(lengths[row]), int(starts[row])).strip(SPACES))
         return self.with_ids(RecordList.of(starts, lengths, self.longest, keep))
 
+    def list_rows(self) -> Rows:
+        starts, lengths, _ = find_lines(self.file)
+        return Rows(starts[lengths > 0], lengths[lengths > 0])
+
+    def values(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str
+    ) -> tuple[Values, tuple[str, ...]]:
+        found = [_scalar(bytes(line), field) for line in read_lines(self.file, starts, lengths)]
+        known: tuple[str, ...] = ()
+        if found and not any(found):
+            first = next(read_lines(self.file, starts[:1], lengths[:1]))
+            known = _fields(parse_object(bytes(first)))
+        return found, known
+
     def have_integer_ids(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
@@ -79,11 +95,23 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
     return _parser(fields)(line) if line.strip(SPACES) else None
 
 
+def _scalar(line: bytes, field: str) -> bytes | None:
+    """Return a field of a line as text, a number as it is written; None if it is no scalar."""
+    try:
+        raw = bytes(_RAW.decode(line)[field])
+        value: Any = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
+        value = None if raw.startswith((b"{", b"[", b"n", b"t", b"f")) else value
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
+        value = _value(parse_object(line), field)
+        value = str(value) if type(value) in (str, _Number, float) else None
+    return (value or "").encode("utf-8", "surrogatepass") or None
+
+
 def _has_integer_id(line: bytes, field: str) -> bool:
     try:
         return not bytes(_RAW.decode(line)[field]).startswith(b'"')
     except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
-        return type(_value(_parse_object(line), field)) is _Number
+        return type(_value(parse_object(line), field)) is _Number
 
 
 def find_values(line: bytes, names: Sequence[str]) -> list[tuple[int, int, bytes] | None] | None:
@@ -167,11 +195,11 @@ def _plain_id(raw: bytes) -> bytes | None:
 
 
 def _parse_by_python(line: bytes | memoryview, fields: RecordFields) -> tuple[bytes, bytes]:
-    values = _parse_object(bytes(line))
+    values = parse_object(bytes(line))
     return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields.text)
 
 
-def _parse_object(line: bytes) -> dict[str, Any]:
+def parse_object(line: bytes) -> dict[str, Any]:
     """Return the object that a line is. Raises RecordError."""
     try:
         values = _DECODER.decode(line.decode("utf-8-sig"))

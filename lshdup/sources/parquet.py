@@ -27,6 +27,7 @@ from lshdup.sources.records import (
     RecordError,
     RecordList,
     SkippedRecord,
+    Values,
     describe_too_large,
     field_names,
     no_field,
@@ -140,6 +141,33 @@ class ParquetFile:
         with contextlib.suppress(RecordError):
             return bool(_find_column(self._file.schema_arrow, field, text=True))
         return False
+
+    def values(self, rows: NDArray[np.int64], field: str) -> tuple[Values, tuple[str, ...]]:
+        """Return a field of some rows, as `RecordFiles.values` does. rows : as of `texts`."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        schema, found = self._file.schema_arrow, Values()
+        known, kind = _names_of_columns(schema), None
+        way = [field] if schema.get_field_index(field) >= 0 else field.split(".")
+        fields = {each.name: each.type for each in schema}
+        for name in way:
+            kind = fields.get(name)
+            fields = _subfields(kind)
+        if kind is None or pa.types.is_nested(kind) or pa.types.is_boolean(kind):
+            return [None] * len(rows), known
+        with self._lock, _reporting_damage():
+            for number, start in enumerate(self._offsets[:-1].tolist()):
+                some = slice(*np.searchsorted(rows, self._offsets[number : number + 2]))
+                if some.start == some.stop:
+                    continue
+                names = [".".join(way)]
+                column = self._file.read_row_group(number, names, use_threads=False).column(0)
+                for name in way[1:]:
+                    column = pc.struct_field(column, name)
+                texts = column.cast(pa.string()).take(pa.array(rows[some] - start)).to_pylist()
+                found += [text.encode() or None if text is not None else None for text in texts]
+        return found, () if any(found) else known
 
     def texts(self, rows: NDArray[np.int64], longest: int, buffer: Buffer) -> Contents:
         """Return the texts of some rows.
@@ -391,9 +419,7 @@ def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
     kind: Any = None
     for name in way:
         if name not in fields:
-            columns = field_names(
-                (each.name, part) for each in schema for part in ("", *_subfields(each.type))
-            )
+            columns = _names_of_columns(schema)
             option = "--text-field" if text else "--id-field"
             detail = f"it has {no_field(field, columns, option, 'column')}"
             raise RecordError(Reason.NO_TEXT if text else Reason.NO_ID, detail)
@@ -408,11 +434,17 @@ def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
     raise RecordError(Reason.NOT_TEXT if text else Reason.NO_ID, detail)
 
 
+def _names_of_columns(schema: Any) -> tuple[str, ...]:
+    return field_names(
+        (each.name, part) for each in schema for part in ("", *_subfields(each.type))
+    )
+
+
 def _subfields(kind: Any) -> dict[str, Any]:
     """Return the types of the fields in a column, by name."""
     import pyarrow as pa
 
-    if not pa.types.is_struct(kind):
+    if kind is None or not pa.types.is_struct(kind):
         return {}
     return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
 

@@ -41,6 +41,8 @@ from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
+    Rows,
+    Values,
     most_unpacked,
     too_large_unpacked,
 )
@@ -182,6 +184,18 @@ class Reader:
         """
         return Contents(*read_spans(self.file, starts, lengths, buffer), lengths)
 
+    def list_rows(self) -> Rows:
+        """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
+        raise NotImplementedError
+
+    def values(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str
+    ) -> tuple[Values, tuple[str, ...]]:
+        """Return a field of some records of JSON Lines or CSV, and, if no record has a value in it,
+        the names of the fields that there are. Parameters are as of `texts`.
+        """
+        raise NotImplementedError
+
     def have_integer_ids(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
@@ -315,6 +329,28 @@ class RecordFiles:
             return np.zeros(len(starts), bool)
         with self._reader(path, kind) as reader:
             return reader.have_integer_ids(starts, lengths)
+
+    def list_rows(self, path: bytes, kind: Kind) -> Rows:
+        """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
+        with self._reader(path, kind) as reader:
+            return reader.list_rows()
+
+    def values(
+        self,
+        path: bytes,
+        kind: Kind,
+        starts: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        field: str,
+    ) -> tuple[Values, tuple[str, ...]]:
+        """Return a field of some rows of one file, and, if no row has a value in it, the names of
+        the fields that there are. Raises as `texts`, whose parameters these are.
+        """
+        if kind == Kind.PARQUET:
+            with self._parquet_file(path) as parquet:
+                return parquet.values(starts, field)
+        with self._reader(path, kind) as reader:
+            return reader.values(starts, lengths, field)
 
     def declare(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]

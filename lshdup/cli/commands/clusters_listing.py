@@ -1,6 +1,7 @@
 """The listing of `lshdup clusters`: groups, or names to keep or to drop; what is said of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 import numpy as np
@@ -42,12 +43,18 @@ def list_groups(
     """Print groups or names, write files without the rows that may go, and return the exit code."""
     console = session.console
     find = _find_against if options.against else find_groups
-    answer = _Answer(*find(session, options, rule))
+    answer, sums = _Answer(*find(session, options, rule)), None
+    if options.removed is not None and options.write is None:
+        result, sums = removal.verify(session, answer.opened, answer.result)
+        answer = replace(answer, result=result)
     _say_groups(console, answer, options, rule)
-    if options.write is not None:
+    if sums is not None:
+        removal.list_may_go(console, options, answer.opened, answer.result.clusters, sums)
+    if options.files[1] is not None:
         uncompared = answer.opened.here.list_skipped_records()
         prints, lists = answer.opened.sides.prints, answer.opened.lists
-        removal.write(session, options, answer.result.clusters, lists, prints, uncompared)
+        write = removal.annotate if options.annotate is not None else removal.write
+        write(session, options, answer.result.clusters, lists, prints, uncompared)
     if removal.prints_listing(ctx, options):
         _print(console, target, answer, options.emit)
     return console.exit_code(answer.result.clusters.count)

@@ -1,0 +1,180 @@
+"""Files of rows with columns behind those that they have: all else is as it was, in this order."""
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.memory import rows_of
+from lshdup.base.run import Run
+from lshdup.base.wording import Cell, json_line, quoted
+from lshdup.errors import InputError
+from lshdup.sources.delimited import split_row
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.jsonlines import parse_object
+from lshdup.sources.parquet import open_parquet
+from lshdup.sources.records import Kind, RecordError, Rows
+from lshdup.sources.rewriting import Change, Open, rewrite
+
+I64 = NDArray[np.int64]
+
+#: Returns the cells of documents (int64 array, -1 for a row that is none), a column each.
+Cells = Callable[[I64], Sequence[Sequence[Cell]]]
+
+#: Rows whose cells are made at a time.
+_PIECE = 1 << 13
+
+#: Bytes that the cells of a row may take.
+_CELLS = 200
+
+#: In place of a document: the names of the columns.
+_HEADER = -2
+
+
+def annotate_files(
+    run: Run,
+    documents: DocumentList,
+    columns: Mapping[str, type],
+    cells: Cells,
+    target: Path | str,
+    open_target: Open,
+) -> tuple[list[Path], int, int]:
+    """Write the files of the documents with further columns; return the paths written, how many
+    rows have them, and how many are as they were: broken ones, which have no place for a column.
+
+    Errors: as of `write_without`; InputError if a file has one of the columns.
+
+    documents : all rows of which something is to be said.
+    columns : names and types of the cells; bytes for ids, which have the type of the ids of a file.
+    """
+    change = _Annotating(columns, cells, documents.record_files.fields.id)
+    every: I64 = run.arrays.compute(len(documents), np.int64, rows_of)
+    size = max(int(documents.spans.sum()), 1)
+    share = 1 + _CELLS * len(documents) / size
+    paths = rewrite(run, documents, every, target, change, open_target, share=share)
+    return paths, change.written, change.broken
+
+
+class _Annotating(Change):
+    """The change of all rows of files, which get further cells.
+
+    written, broken : rows that have got them, and that have not.
+    """
+
+    def __init__(self, columns: Mapping[str, type], cells: Cells, id_field: str) -> None:
+        self._columns, self._cells, self._id_field = columns, cells, id_field
+        self.written = self.broken = 0
+        # Of the file that is written.
+        self._path, self._rows = b"", Rows(*np.zeros((2, 0), np.int64))
+        self._next: Iterator[Sequence[Cell]] = iter(())
+        self._fields: list[Any] = []
+
+    def find(self, documents: DocumentList, number: int, mine: I64) -> tuple[I64, I64, I64]:
+        kind, self._path = Kind(int(documents.locations.kinds[number])), documents.file_path(number)
+        if kind == Kind.PARQUET:
+            with open_parquet(self._path) as (_, _, file):
+                starts = np.arange(file.metadata.num_rows)
+            self._rows = Rows(starts, starts)
+        else:
+            self._rows = documents.record_files.list_rows(self._path, kind)
+        starts, lengths = self._rows[:2]
+        every = np.full(len(starts), -1, np.int64)
+        places = np.searchsorted(starts, documents.locations.starts[mine])
+        every[places] = mine
+        if self._rows.columns:
+            every[0] = _HEADER
+            self._refuse(self._rows.columns)
+        self.broken += self._rows.broken
+        self._next = self._list_cells(every)
+        return starts, lengths, every
+
+    def _refuse(self, names: Sequence[str]) -> None:
+        """Raise InputError if the file has one of the columns."""
+        for name in self._columns:
+            if name in names:
+                message = f"{quoted(self._path)} has a field {quoted(name)} already"
+                raise InputError(message, "annotate the file without it, as it was before")
+
+    def _list_cells(self, documents: I64) -> Iterator[Sequence[Cell]]:
+        for start in range(0, len(documents), _PIECE):
+            yield from zip(*self._cells(documents[start : start + _PIECE]), strict=True)
+
+    def line(self, document: int, line: bytes) -> bytes:
+        cells, delimiter = next(self._next), self._rows.delimiter
+        self.written += document != _HEADER
+        if delimiter:
+            if document == -1 and not self._is_row(line):
+                return self._leave(line)
+            new = self._columns if document == _HEADER else map(_as_text, cells)
+            text, body = io.StringIO(newline=""), line.rstrip(b"\r\n")
+            # Quoted are the characters of the line's end.
+            csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerow(["", *new])
+            return body + os.fsencode(text.getvalue()[:-2]) + line[len(body) :]
+        if document < 0 or b'"duplicate_' in line:
+            try:
+                self._refuse(list(parse_object(line)))
+            except RecordError:
+                return self._leave(line)
+        at = line.rindex(b"}")
+        comma = b"" if line[:at].rstrip().endswith(b"{") else b", "
+        return line[:at] + comma + json_line(tuple(self._columns), cells)[1:-1] + line[at:]
+
+    def _is_row(self, line: bytes) -> bool:
+        try:
+            cells = split_row(line.rstrip(b"\n"), self._rows.delimiter)
+        except RecordError:
+            return False
+        return len(cells) == len(self._rows.columns)
+
+    def _leave(self, line: bytes) -> bytes:
+        self.written -= 1
+        self.broken += bool(line.strip())
+        return line
+
+    def schema(self, schema: Any) -> Any:
+        import pyarrow as pa
+
+        self._refuse(schema.names)
+        kinds = {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.string()}
+        at = schema.get_field_index(self._id_field)
+        if at >= 0 and pa.types.is_integer(schema.field(at).type):
+            kinds[bytes] = schema.field(at).type
+        self._fields = [pa.field(name, kinds[kind]) for name, kind in self._columns.items()]
+        for field in self._fields:
+            schema = schema.append(field)
+        return schema
+
+    def rows(self, table: Any, rows: I64, documents: I64) -> Any:
+        import pyarrow as pa
+
+        new: list[list[Any]] = [[] for _ in self._fields]
+        for start in range(0, len(rows), _PIECE):
+            columns = self._cells(documents[start : start + _PIECE])
+            for made, field, cells in zip(new, self._fields, columns, strict=True):
+                texts = map(_as_string, cells) if field.type == pa.string() else cells
+                try:
+                    made.append(pa.array(texts, field.type))
+                except pa.ArrowException:
+                    message = f"{quoted(self._path)} has integers as ids, and others have not"
+                    raise InputError(message, "annotate files with ids of one type") from None
+        for field, made in zip(self._fields, new, strict=True):
+            table = table.append_column(field, pa.chunked_array(made, field.type))
+        self.written += len(rows)
+        return table
+
+
+def _as_text(cell: Cell) -> Cell:
+    """Return a name as text that `os.fsencode` takes."""
+    return os.fsdecode(cell) if isinstance(cell, bytes) else cell
+
+
+def _as_string(cell: Cell) -> str | None:
+    """Return a name or an id as text; bytes that are no UTF-8 as escapes."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "backslashreplace")
+    return None if cell is None else str(cell)

@@ -1,0 +1,105 @@
+"""The order of rows by a field, for `--keep-by`: by numbers, or else by text as it is written."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.memory import Key, rows_of, slices_of
+from lshdup.base.run import Run
+from lshdup.base.wording import count_of, quoted
+from lshdup.errors import RERUN, InputError, ParameterError
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.records import Kind, RecordError, Values, no_field
+
+#: Bytes of a text that count, and the words of 8 bytes that they are.
+_TEXT, _WORDS = 64, 8
+
+
+def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -> list[Key]:
+    """Return numbers by which smaller means preferred, the strongest first: a document without the
+    field comes last. Say how the field is compared, and how many documents have none.
+
+    least : whether the least value is preferred, not the greatest.
+
+    Raises ParameterError if no document has the field, InputError if a file cannot be read again.
+
+    Cost: one pass over the files. Memory: 73 bytes a document.
+    """
+    arrays, n = run.arrays, len(documents)
+    texts: NDArray[np.uint64] = arrays.zeros((_WORDS, n), np.uint64)
+    numbers: NDArray[np.float64] = arrays.full(n, np.nan, np.float64)
+    is_missing: NDArray[np.bool_] = arrays.full(n, True, np.bool_)
+    example, known = b"", tuple[str, ...]()
+    for rows, values, names in _read_values(run, documents, field):
+        known = known or names
+        mine = rows[np.array([value is not None for value in values], bool)]
+        written = np.array([value[:_TEXT] for value in values if value is not None], f"S{_TEXT}")
+        is_missing[mine] = False
+        texts[:, mine] = written.view(">u8").reshape(-1, _WORDS).T
+        try:
+            numbers[mine] = written.astype(np.float64)
+        except ValueError:
+            example = example or next(filter(_is_text, written.tolist()))
+    for some in slices_of(0 if example else n):
+        is_missing[some] |= np.isnan(numbers[some])
+    missing = int(np.count_nonzero(is_missing))
+    if missing == n:
+        message = f"--keep-by {field}: no row has a number or a text there"
+        if not known:
+            message = "--keep-by is of rows of JSON Lines, CSV or Parquet, and none is compared"
+        elif field not in known:
+            message = f"--keep-by: {no_field(field, known, '--keep-by')}"
+        raise ParameterError(message, "name a field of the rows")
+    how = f"as text, because {quoted(example)} is no number" if example else "as numbers"
+    last = f"; {count_of(missing, 'document')} without it kept last" if missing else ""
+    run.say(f"{quoted(field)} is compared {how}{last}")
+    columns = list(texts) if example else [_as_integers(run, numbers)]
+    return [is_missing.__getitem__, *(partial(_take, each, least) for each in columns)]
+
+
+def _take(column: NDArray[np.integer], least: bool, rows: NDArray[np.int64]) -> NDArray[np.integer]:
+    return column[rows] if least else ~column[rows]
+
+
+def _as_integers(run: Run, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return integers in the order of numbers."""
+
+    def bits_of(some: slice) -> NDArray[np.int64]:
+        bits = (numbers[some] + 0.0).view(np.int64)  # without a negative zero
+        return np.where(bits < 0, bits ^ np.int64((1 << 63) - 1), bits)
+
+    return run.arrays.compute(len(numbers), np.int64, bits_of)
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def _read_values(
+    run: Run, documents: DocumentList, field: str
+) -> Iterator[tuple[NDArray[np.int64], Values, tuple[str, ...]]]:
+    """Yield rows of files (int64 array), their values, and the names of fields, as
+    `RecordFiles.values` returns them.
+    """
+    locations = documents.locations
+    every = run.arrays.compute(len(documents), np.int64, rows_of)
+    for some in documents.reading_order(run, every):
+        kind = Kind(int(documents.kinds_of(some[:1])[0])) if len(some) else Kind.FILE
+        if not kind.is_row:
+            continue
+        for mine in np.split(some, np.flatnonzero(np.diff(locations.file[some])) + 1):
+            path = documents.path(int(mine[0]))
+            for part in slices_of(len(mine)):
+                rows = mine[part]
+                spans = locations.starts[rows], locations.lengths[rows]
+                try:
+                    yield rows, *documents.record_files.values(path, kind, *spans, field)
+                except (OSError, RecordError) as error:
+                    message = f"--keep-by reads {quoted(path)} again, and cannot: {error}"
+                    raise InputError(message, RERUN) from None
