@@ -378,8 +378,9 @@ def annotate(
     import numpy as np
 
     from lshdup.base.memory import rows_of
-    from lshdup.collection.annotating import annotate_files
+    from lshdup.collection.annotating import CELLS, Annotating
     from lshdup.compare.clusters import Clusters, list_clusters
+    from lshdup.sources.rewriting import rewrite
 
     console, documents, target = session.console, sides[0], options.files[1]
     assert target is not None
@@ -417,14 +418,15 @@ def annotate(
 
     kinds: dict[str, type] = {name: each.cell for name, each in ANNOTATIONS.items()}
     kinds["duplicate_kept"] = bytes
-    paths, written, broken = annotate_files(
-        session.run, documents.with_records(copies), kinds, cells, target, open_target
-    )
+    rows = documents.with_records(copies)
+    change = Annotating(kinds, cells, documents.record_files.fields.id)
+    every_row = arrays.compute(len(rows), np.int64, rows_of)
+    share = 1 + CELLS * len(rows) / max(int(rows.spans.sum()), 1)
+    paths = rewrite(session.run, rows, every_row, target, change, open_target, share=share)
     say_written(console, paths, target)
-    compared = int((own >= 0).sum()) - int((own[n : n + others] >= 0).sum())
-    grouped = int((number[:n] > 0).sum()) + int((number[n + others :] > 0).sum())
-    left = f"; {count_of(broken, 'broken row')} as before" if broken else ""
+    bare = change.written - int((own[:n] >= 0).sum()) - len(copies)
+    left = f"; {count_of(change.broken, 'broken row')} as before" if change.broken else ""
     console.summarize(
-        f"{count_of(written, 'row')} annotated: {grouped:,} in groups, {compared - grouped:,}"
-        f" alone, {written - compared:,} not compared{left}{console.duration_of('write')}"
+        f"{count_of(change.written, 'row')} annotated, {bare:,} of them not compared{left}"
+        f"{console.duration_of('write')}"
     )

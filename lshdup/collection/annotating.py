@@ -4,14 +4,11 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.memory import rows_of
-from lshdup.base.run import Run
 from lshdup.base.wording import Cell, json_line, quoted
 from lshdup.errors import InputError
 from lshdup.sources.delimited import split_row
@@ -19,7 +16,7 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.jsonlines import parse_object
 from lshdup.sources.parquet import open_parquet
 from lshdup.sources.records import Kind, RecordError, Rows
-from lshdup.sources.rewriting import Change, Open, rewrite
+from lshdup.sources.rewriting import Change
 
 I64 = NDArray[np.int64]
 
@@ -30,40 +27,21 @@ Cells = Callable[[I64], Sequence[Sequence[Cell]]]
 _PIECE = 1 << 13
 
 #: Bytes that the cells of a row may take.
-_CELLS = 200
+CELLS = 200
 
 #: In place of a document: the names of the columns.
 _HEADER = -2
 
 
-def annotate_files(
-    run: Run,
-    documents: DocumentList,
-    columns: Mapping[str, type],
-    cells: Cells,
-    target: Path | str,
-    open_target: Open,
-) -> tuple[list[Path], int, int]:
-    """Write the files of the documents with further columns; return the paths written, how many
-    rows have them, and how many are as they were: broken ones, which have no place for a column.
-
-    Errors: as of `write_without`; InputError if a file has one of the columns.
-
-    documents : all rows of which something is to be said.
-    columns : names and types of the cells; bytes for ids, which have the type of the ids of a file.
-    """
-    change = _Annotating(columns, cells, documents.record_files.fields.id)
-    every: I64 = run.arrays.compute(len(documents), np.int64, rows_of)
-    size = max(int(documents.spans.sum()), 1)
-    share = 1 + _CELLS * len(documents) / size
-    paths = rewrite(run, documents, every, target, change, open_target, share=share)
-    return paths, change.written, change.broken
-
-
-class _Annotating(Change):
+class Annotating(Change):
     """The change of all rows of files, which get further cells.
 
-    written, broken : rows that have got them, and that have not.
+    columns : names and types of the cells; bytes for ids, which have the type of the ids of a file.
+    cells : makes them.
+    id_field : the field of the ids, or "".
+    written, broken : rows that have got cells, and broken rows, which have no place for them.
+
+    Raises InputError if a file has one of the columns.
     """
 
     def __init__(self, columns: Mapping[str, type], cells: Cells, id_field: str) -> None:
@@ -81,7 +59,8 @@ class _Annotating(Change):
                 starts = np.arange(file.metadata.num_rows)
             self._rows = Rows(starts, starts)
         else:
-            self._rows = documents.record_files.list_rows(self._path, kind)
+            with documents.record_files.reader(self._path, kind) as reader:
+                self._rows = reader.list_rows()
         starts, lengths = self._rows[:2]
         every = np.full(len(starts), -1, np.int64)
         places = np.searchsorted(starts, documents.locations.starts[mine])
@@ -108,7 +87,7 @@ class _Annotating(Change):
         cells, delimiter = next(self._next), self._rows.delimiter
         self.written += document != _HEADER
         if delimiter:
-            if document == -1 and not self._is_row(line):
+            if document == -1 and self._is_broken(line):
                 return self._leave(line)
             new = self._columns if document == _HEADER else map(_as_text, cells)
             text, body = io.StringIO(newline=""), line.rstrip(b"\r\n")
@@ -124,12 +103,12 @@ class _Annotating(Change):
         comma = b"" if line[:at].rstrip().endswith(b"{") else b", "
         return line[:at] + comma + json_line(tuple(self._columns), cells)[1:-1] + line[at:]
 
-    def _is_row(self, line: bytes) -> bool:
+    def _is_broken(self, row: bytes) -> bool:
+        """Return whether a row of CSV has not a cell for each column."""
         try:
-            cells = split_row(line.rstrip(b"\n"), self._rows.delimiter)
+            return len(split_row(row[:-1], self._rows.delimiter)) != len(self._rows.columns)
         except RecordError:
-            return False
-        return len(cells) == len(self._rows.columns)
+            return True
 
     def _leave(self, line: bytes) -> bytes:
         self.written -= 1

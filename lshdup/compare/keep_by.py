@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from lshdup.base.memory import Key, rows_of, slices_of
 from lshdup.base.run import Run
+from lshdup.base.skipped import Reason
 from lshdup.base.wording import count_of, quoted
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.records import Kind, RecordError, Values, no_field
+from lshdup.sources.records import Kind, RecordError, Values
 
 #: Bytes of a text that count, and the words of 8 bytes that they are.
 _TEXT, _WORDS = 64, 8
@@ -31,9 +32,8 @@ def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -
     texts: NDArray[np.uint64] = arrays.zeros((_WORDS, n), np.uint64)
     numbers: NDArray[np.float64] = arrays.full(n, np.nan, np.float64)
     is_missing: NDArray[np.bool_] = arrays.full(n, True, np.bool_)
-    example, known = b"", tuple[str, ...]()
-    for rows, values, names in _read_values(run, documents, field):
-        known = known or names
+    example, lacking = b"", list[str]()
+    for rows, values in _read_values(run, documents, field, lacking):
         mine = rows[np.array([value is not None for value in values], bool)]
         written = np.array([value[:_TEXT] for value in values if value is not None], f"S{_TEXT}")
         is_missing[mine] = False
@@ -46,11 +46,8 @@ def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -
         is_missing[some] |= np.isnan(numbers[some])
     missing = int(np.count_nonzero(is_missing))
     if missing == n:
-        message = f"--keep-by {field}: no row has a number or a text there"
-        if not known:
-            message = "--keep-by is of rows of JSON Lines, CSV or Parquet, and none is compared"
-        elif field not in known:
-            message = f"--keep-by: {no_field(field, known, '--keep-by')}"
+        lacking.append(f"no row of JSON Lines, CSV or Parquet has a value in {quoted(field)}")
+        message = f"--keep-by: {lacking[0]}"
         raise ParameterError(message, "name a field of the rows")
     how = f"as text, because {quoted(example)} is no number" if example else "as numbers"
     last = f"; {count_of(missing, 'document')} without it kept last" if missing else ""
@@ -82,10 +79,11 @@ def _is_text(value: bytes) -> bool:
 
 
 def _read_values(
-    run: Run, documents: DocumentList, field: str
-) -> Iterator[tuple[NDArray[np.int64], Values, tuple[str, ...]]]:
-    """Yield rows of files (int64 array), their values, and the names of fields, as
-    `RecordFiles.values` returns them.
+    run: Run, documents: DocumentList, field: str, lacking: list[str]
+) -> Iterator[tuple[NDArray[np.int64], Values]]:
+    """Yield rows of files (int64 array) and their values.
+
+    lacking : gets a line for some rows of which none has the field.
     """
     locations = documents.locations
     every = run.arrays.compute(len(documents), np.int64, rows_of)
@@ -95,11 +93,12 @@ def _read_values(
             continue
         for mine in np.split(some, np.flatnonzero(np.diff(locations.file[some])) + 1):
             path = documents.path(int(mine[0]))
-            for part in slices_of(len(mine)):
-                rows = mine[part]
+            for rows in (mine[part] for part in slices_of(len(mine))):
                 spans = locations.starts[rows], locations.lengths[rows]
                 try:
-                    yield rows, *documents.record_files.values(path, kind, *spans, field)
+                    yield rows, documents.record_files.values(path, kind, *spans, field)
                 except (OSError, RecordError) as error:
-                    message = f"--keep-by reads {quoted(path)} again, and cannot: {error}"
-                    raise InputError(message, RERUN) from None
+                    if isinstance(error, OSError) or error.reason != Reason.NO_TEXT:
+                        message = f"--keep-by reads {quoted(path)} again, and cannot: {error}"
+                        raise InputError(message, RERUN) from None
+                    lacking.append(error.detail)

@@ -90,16 +90,13 @@ class DelimitedFile(ParsedFile):
             int(broken.sum()), header.delimiter, header.columns,
         )  # fmt: skip
 
-    def values(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str
-    ) -> tuple[Values, tuple[str, ...]]:
+    def values(self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str) -> Values:
         header = _read_header(self.file, self.fields)
         if field not in header.columns:
-            return [None] * len(starts), header.columns
-        at = header.columns.index(field)
-        lines = read_lines(self.file, starts, lengths)
-        found = [split_row(line, header.delimiter)[at].encode("latin-1") or None for line in lines]
-        return found, () if any(found) else header.columns
+            message = no_field(field, header.columns, "--keep-by", "column")
+            raise RecordError(Reason.NO_TEXT, message)
+        at, lines = header.columns.index(field), read_lines(self.file, starts, lengths)
+        return [split_row(line, header.delimiter)[at].encode("latin-1") or None for line in lines]
 
     def parser(self, *, ids: bool) -> Parse:
         """Return the parser of a row. Raises RecordError if the columns are not there."""

@@ -65,15 +65,13 @@ class JsonLines(ParsedFile):
         starts, lengths, _ = find_lines(self.file)
         return Rows(starts[lengths > 0], lengths[lengths > 0])
 
-    def values(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str
-    ) -> tuple[Values, tuple[str, ...]]:
+    def values(self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str) -> Values:
         found = [_scalar(bytes(line), field) for line in read_lines(self.file, starts, lengths)]
-        known: tuple[str, ...] = ()
-        if found and not any(found):
-            first = next(read_lines(self.file, starts[:1], lengths[:1]))
-            known = _fields(parse_object(bytes(first)))
-        return found, known
+        if not any(found):
+            known = _fields(parse_object(bytes(next(read_lines(self.file, starts, lengths)))))
+            if field not in known:
+                raise RecordError(Reason.NO_TEXT, no_field(field, known, "--keep-by"))
+        return found
 
     def have_integer_ids(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
@@ -100,10 +98,10 @@ def _scalar(line: bytes, field: str) -> bytes | None:
     try:
         raw = bytes(_RAW.decode(line)[field])
         value: Any = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
-        value = None if raw.startswith((b"{", b"[", b"n", b"t", b"f")) else value
+        value = None if raw.startswith((b"{", b"[", b"n")) else value
     except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
         value = _value(parse_object(line), field)
-        value = str(value) if type(value) in (str, _Number, float) else None
+        value = str(value) if type(value) in (str, _Number, float, bool) else None
     return (value or "").encode("utf-8", "surrogatepass") or None
 
 

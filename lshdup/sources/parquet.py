@@ -69,7 +69,9 @@ class ParquetFile:
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
             schema = self._file.schema_arrow
             # The names on the way to each of the fields whose texts are joined.
-            self._column = [_find_column(schema, name, text=True) for name in split_fields(field)]
+            self._column = [
+                _find_column(schema, name, "--text-field") for name in split_fields(field)
+            ]
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
@@ -123,7 +125,7 @@ class ParquetFile:
             return RecordList(numbers, starts, lengths)
         null: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         with self._lock, _reporting_damage():
-            column = [_find_column(self._file.schema_arrow, id_field, text=False)]
+            column = [_find_column(self._file.schema_arrow, id_field, "--id-field")]
             decoded = (texts for (texts,) in _decode(self._file, [column], _SLAB_ROWS))
             ids = StringTable.gather(_with_nulls(decoded, null), arrays)
         bad = null | (ids.offsets[1:] == ids.offsets[:-1])
@@ -139,35 +141,22 @@ class ParquetFile:
     def has_text(self, field: str) -> bool:
         """Return whether a column holds texts; ids may be integers."""
         with contextlib.suppress(RecordError):
-            return bool(_find_column(self._file.schema_arrow, field, text=True))
+            return bool(_find_column(self._file.schema_arrow, field, "--text-field"))
         return False
 
-    def values(self, rows: NDArray[np.int64], field: str) -> tuple[Values, tuple[str, ...]]:
+    def values(self, rows: NDArray[np.int64], field: str) -> Values:
         """Return a field of some rows, as `RecordFiles.values` does. rows : as of `texts`."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        schema, found = self._file.schema_arrow, Values()
-        known, kind = _names_of_columns(schema), None
-        way = [field] if schema.get_field_index(field) >= 0 else field.split(".")
-        fields = {each.name: each.type for each in schema}
-        for name in way:
-            kind = fields.get(name)
-            fields = _subfields(kind)
-        if kind is None or pa.types.is_nested(kind) or pa.types.is_boolean(kind):
-            return [None] * len(rows), known
+        column, found = [_find_column(self._file.schema_arrow, field, "--keep-by")], Values()
+        first, last = np.searchsorted(self._offsets, rows[[0, -1]], side="right").tolist()
+        at = int(self._offsets[first - 1])
         with self._lock, _reporting_damage():
-            for number, start in enumerate(self._offsets[:-1].tolist()):
-                some = slice(*np.searchsorted(rows, self._offsets[number : number + 2]))
-                if some.start == some.stop:
-                    continue
-                names = [".".join(way)]
-                column = self._file.read_row_group(number, names, use_threads=False).column(0)
-                for name in way[1:]:
-                    column = pc.struct_field(column, name)
-                texts = column.cast(pa.string()).take(pa.array(rows[some] - start)).to_pylist()
-                found += [text.encode() or None if text is not None else None for text in texts]
-        return found, () if any(found) else known
+            for (part,) in _decode(self._file, [column], _SLAB_ROWS, range(first - 1, last)):
+                mine = rows[slice(*np.searchsorted(rows, [at, at + len(part[2])]))] - at
+                texts, null = StringTable(*part[:2]), part[2][mine].tolist()
+                each = zip(mine.tolist(), null, strict=True)
+                found += [None if none else texts[row] or None for row, none in each]
+                at += len(part[2])
+        return found
 
     def texts(self, rows: NDArray[np.int64], longest: int, buffer: Buffer) -> Contents:
         """Return the texts of some rows.
@@ -355,7 +344,7 @@ def _decode(
 
 
 def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") -> Texts:
-    """Return strings, or integers as strings, of one column of a record batch.
+    """Return strings, or numbers and dates as strings, of one column of a record batch.
 
     ways : name of the column, and of the fields in it that lead to them; of several columns, the
         strings that are not null are joined.
@@ -371,7 +360,7 @@ def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") ->
             array = pc.struct_field(array, name)
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        if pa.types.is_integer(array.type):
+        if not str(array.type).removesuffix("_view").endswith(("string", "binary")):
             array = array.cast(pa.large_string())
         arrays.append(array.cast(pa.large_binary()))
     array = arrays[0]
@@ -407,44 +396,43 @@ def _take_texts(texts: Texts, at: NDArray[np.int64]) -> Texts:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
-    """Return the names on the way to a field.
+def _find_column(schema: Any, field: str, option: str) -> list[str]:
+    """Return the names on the way to a field. option : the one that names it.
 
-    Raises RecordError if it is no string, or for an id no integer either.
+    Raises RecordError if it is no string, or for an id no integer either; a value to keep by may be
+    anything but a list or fields.
     """
     from pyarrow import types
 
+    lacks = Reason.NO_ID if option == "--id-field" else Reason.NO_TEXT
     way = [field] if schema.get_field_index(field) >= 0 else field.split(".")
     fields = {each.name: each.type for each in schema}
     kind: Any = None
     for name in way:
         if name not in fields:
-            columns = _names_of_columns(schema)
-            option = "--text-field" if text else "--id-field"
+            columns = field_names(
+                (each.name, part) for each in schema for part in ("", *_subfields(each.type))
+            )
             detail = f"it has {no_field(field, columns, option, 'column')}"
-            raise RecordError(Reason.NO_TEXT if text else Reason.NO_ID, detail)
+            raise RecordError(lacks, detail)
         kind = fields[name]
         fields = _subfields(kind)
     inner = kind.value_type if types.is_dictionary(kind) else kind
     if str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary") or (
-        not text and types.is_integer(inner)
+        option == "--id-field" and types.is_integer(inner)
     ):
         return way
+    if option == "--keep-by" and not types.is_nested(inner):
+        return way
     detail = f"its column {field!r} is of type {kind}"
-    raise RecordError(Reason.NOT_TEXT if text else Reason.NO_ID, detail)
-
-
-def _names_of_columns(schema: Any) -> tuple[str, ...]:
-    return field_names(
-        (each.name, part) for each in schema for part in ("", *_subfields(each.type))
-    )
+    raise RecordError(Reason.NOT_TEXT if option == "--text-field" else lacks, detail)
 
 
 def _subfields(kind: Any) -> dict[str, Any]:
     """Return the types of the fields in a column, by name."""
     import pyarrow as pa
 
-    if kind is None or not pa.types.is_struct(kind):
+    if not pa.types.is_struct(kind):
         return {}
     return {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
 

@@ -188,12 +188,8 @@ class Reader:
         """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
         raise NotImplementedError
 
-    def values(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str
-    ) -> tuple[Values, tuple[str, ...]]:
-        """Return a field of some records of JSON Lines or CSV, and, if no record has a value in it,
-        the names of the fields that there are. Parameters are as of `texts`.
-        """
+    def values(self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str) -> Values:
+        """Return a field of some records of JSON Lines or CSV, as `RecordFiles.values` does."""
         raise NotImplementedError
 
     def have_integer_ids(
@@ -283,7 +279,7 @@ class RecordFiles:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.list_records(run, self.fields.id)
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             listed = reader.list_records()
         is_below = kind.is_archive or (kind == Kind.MBOX and listed and listed.names)
         listed = _below(path, listed) if listed and is_below else listed
@@ -312,7 +308,7 @@ class RecordFiles:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.texts(starts, self.longest, buffer)
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             return reader.texts(starts, lengths, buffer)
 
     def have_integer_ids(
@@ -327,13 +323,8 @@ class RecordFiles:
                 return np.full(len(starts), not parquet.has_text(self.fields.id))
         if kind != Kind.JSON:
             return np.zeros(len(starts), bool)
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             return reader.have_integer_ids(starts, lengths)
-
-    def list_rows(self, path: bytes, kind: Kind) -> Rows:
-        """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
-        with self._reader(path, kind) as reader:
-            return reader.list_rows()
 
     def values(
         self,
@@ -342,14 +333,15 @@ class RecordFiles:
         starts: NDArray[np.int64],
         lengths: NDArray[np.int64],
         field: str,
-    ) -> tuple[Values, tuple[str, ...]]:
-        """Return a field of some rows of one file, and, if no row has a value in it, the names of
-        the fields that there are. Raises as `texts`, whose parameters these are.
+    ) -> Values:
+        """Return a field of some rows of one file, given as for `texts`.
+
+        Raises as `texts`; RecordError with NO_TEXT if none of the rows has the field.
         """
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.values(starts, field)
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             return reader.values(starts, lengths, field)
 
     def declare(
@@ -358,11 +350,11 @@ class RecordFiles:
         """Return the names of members of an archive; of a mailbox and of a crawl, as `base.forms`
         declares mails and pages.
         """
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             return list(map(reader.declare, starts.tolist(), names))
 
     @contextmanager
-    def _reader(self, path: bytes, kind: Kind) -> Iterator[Reader]:
+    def reader(self, path: bytes, kind: Kind) -> Iterator[Reader]:
         """Yield the reader of a file. Raises as `list_records` does."""
         module, name = _READERS[kind]
         made: type[Reader] = getattr(import_module(f"lshdup.sources.{module}"), name)
