@@ -15,7 +15,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.skipped import Reason
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import chance, count_of, printable
-from lshdup.cli.columns import ANNOTATIONS, MAY_GO, REMOVED
+from lshdup.cli.columns import ANNOTATIONS, REMOVED
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
 from lshdup.cli.output import (
@@ -322,23 +322,8 @@ def verify(
     return replace(found, clusters=clusters.without(lost), lost=every), sums
 
 
-def list_may_go(
-    console: Console,
-    options: WriteOptions,
-    opened: "Comparison",
-    clusters: "Clusters",
-    sums: "Checksums",
-) -> None:
-    """Write the list of --removed without --write: all that may go. sums : of `verify`."""
-    pieces = _list_may_go(opened, clusters, sums)
-    nouns = "document that may go", "documents that may go"
-    list_removed(console, options, MAY_GO, pieces, *nouns)
-
-
-def _list_may_go(
-    opened: "Comparison", clusters: "Clusters", sums: "Checksums"
-) -> "Iterator[Piece]":
-    """Yield pieces of the list of what may go: the columns of MAY_GO."""
+def list_may_go(opened: "Comparison", clusters: "Clusters", sums: "Checksums") -> "Iterator[Piece]":
+    """Yield pieces of the list of what may go: the columns of MAY_GO. sums : of `verify`."""
     import numpy as np
 
     dropped, own = clusters.dropped, clusters.representative
@@ -364,30 +349,25 @@ def _list_may_go(
 
 
 def annotate(
-    session: "Session",
-    options: WriteOptions,
-    clusters: "Clusters",
-    sides: "tuple[DocumentList, ...]",
-    prints: "Fingerprints",
-    uncompared: "list[SkippedFile]",
+    session: "Session", options: WriteOptions, opened: "Comparison", clusters: "Clusters"
 ) -> None:
     """Write the files with the columns of ANNOTATIONS, and say how many rows got them.
 
-    Rows with the id and the text of a compared one are of its group. Parameters as of `write`.
+    Rows with the id and the text of a compared one are of its group.
     """
     import numpy as np
 
     from lshdup.base.memory import rows_of
-    from lshdup.collection.annotating import CELLS, Annotating
+    from lshdup.collection.annotating import Annotating
     from lshdup.compare.clusters import Clusters, list_clusters
     from lshdup.sources.rewriting import rewrite
 
-    console, documents, target = session.console, sides[0], options.files[1]
+    console, documents, target = session.console, opened.here.documents, options.files[1]
     assert target is not None
     n, own, arrays = len(documents), clusters.representative, session.run.arrays
-    every = (*uncompared, *documents.skipped)
-    refuse_nothing(int((own[:n] >= 0).sum()), [each.skipped for each in every])
-    copies, origins = _find_copies(clusters, documents, uncompared)
+    compared = int((own[:n] >= 0).sum())
+    refuse_nothing(compared, [each.skipped for each in opened.here.list_skipped()])
+    copies, origins = _find_copies(clusters, documents, opened.here.list_skipped_records())
     # Copies are documents behind those of DOCS, and in groups behind those of all sides.
     others, own = len(own) - n, arrays.concatenate([own, own[origins]])
     score = arrays.concatenate([clusters.similarity, clusters.similarity[origins]])
@@ -404,12 +384,12 @@ def annotate(
         table = np.full((len(ANNOTATIONS), len(rows)), None, object)
         table[-1] = 1
         rows, kept = rows[known], own[rows[known]]
-        words = zip(prints.words(origin[rows], kept), (rows == kept).tolist(), strict=True)
+        words = opened.sides.prints.words(origin[rows], kept)
         columns = (
             [group or None for group in number[rows].tolist()],
-            _name(sides, kept)[0],
+            _name(opened.lists, kept)[0],
             score[rows].tolist(),
-            [None if is_kept else word for word, is_kept in words],
+            np.where(rows == kept, np.full(1, None), np.array(words, object)),
             sizes[kept].tolist(),
         )
         for row, column in zip(table, columns, strict=True):
@@ -420,11 +400,10 @@ def annotate(
     kinds["duplicate_kept"] = bytes
     rows = documents.with_records(copies)
     change = Annotating(kinds, cells, documents.record_files.fields.id)
-    every_row = arrays.compute(len(rows), np.int64, rows_of)
-    share = 1 + CELLS * len(rows) / max(int(rows.spans.sum()), 1)
-    paths = rewrite(session.run, rows, every_row, target, change, open_target, share=share)
+    every = arrays.compute(len(rows), np.int64, rows_of)
+    paths = rewrite(session.run, rows, every, target, change, open_target, share=1.0)
     say_written(console, paths, target)
-    bare = change.written - int((own[:n] >= 0).sum()) - len(copies)
+    bare = change.written - compared - len(copies)
     left = f"; {count_of(change.broken, 'broken row')} as before" if change.broken else ""
     console.summarize(
         f"{count_of(change.written, 'row')} annotated, {bare:,} of them not compared{left}"

@@ -2,13 +2,13 @@
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.skipped import Reason
 from lshdup.base.wording import Cell, json_line, quoted
 from lshdup.errors import InputError
 from lshdup.sources.delimited import split_row
@@ -25,9 +25,6 @@ Cells = Callable[[I64], Sequence[Sequence[Cell]]]
 
 #: Rows whose cells are made at a time.
 _PIECE = 1 << 13
-
-#: Bytes that the cells of a row may take.
-CELLS = 200
 
 #: In place of a document: the names of the columns.
 _HEADER = -2
@@ -69,7 +66,7 @@ class Annotating(Change):
             every[0] = _HEADER
             self._refuse(self._rows.columns)
         self.broken += self._rows.broken
-        self._next = self._list_cells(every)
+        self._next = (row for each in self._pieces(every) for row in zip(*each, strict=True))
         return starts, lengths, every
 
     def _refuse(self, names: Sequence[str]) -> None:
@@ -79,41 +76,39 @@ class Annotating(Change):
                 message = f"{quoted(self._path)} has a field {quoted(name)} already"
                 raise InputError(message, "annotate the file without it, as it was before")
 
-    def _list_cells(self, documents: I64) -> Iterator[Sequence[Cell]]:
+    def _pieces(self, documents: I64) -> Iterator[Sequence[Sequence[Cell]]]:
         for start in range(0, len(documents), _PIECE):
-            yield from zip(*self._cells(documents[start : start + _PIECE]), strict=True)
+            yield self._cells(documents[start : start + _PIECE])
 
     def line(self, document: int, line: bytes) -> bytes:
-        cells, delimiter = next(self._next), self._rows.delimiter
+        cells = next(self._next)
+        add = self._add_cells if self._rows.delimiter else self._add_members
+        try:
+            new = add(document, line, cells)
+        except RecordError:
+            self.broken += bool(line.strip())
+            return line
         self.written += document != _HEADER
-        if delimiter:
-            if document == -1 and self._is_broken(line):
-                return self._leave(line)
-            new = self._columns if document == _HEADER else map(_as_text, cells)
-            text, body = io.StringIO(newline=""), line.rstrip(b"\r\n")
-            # Quoted are the characters of the line's end.
-            csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerow(["", *new])
-            return body + os.fsencode(text.getvalue()[:-2]) + line[len(body) :]
+        return new
+
+    def _add_cells(self, document: int, row: bytes, cells: Sequence[Cell]) -> bytes:
+        """Return a row of CSV with further cells. Raises RecordError for a broken one."""
+        delimiter, body = self._rows.delimiter, row.rstrip(b"\r\n")
+        if document == -1 and len(split_row(body, delimiter)) != len(self._rows.columns):
+            raise RecordError(Reason.BROKEN_ROW, "")
+        new = self._columns if document == _HEADER else map(_as_text, cells)
+        text = io.StringIO(newline="")
+        # Quoted are the characters of the line's end.
+        csv.writer(text, delimiter=delimiter, lineterminator="\r\n").writerow(["", *new])
+        return body + text.getvalue()[:-2].encode() + row[len(body) :]
+
+    def _add_members(self, document: int, line: bytes, cells: Sequence[Cell]) -> bytes:
+        """Return a line of JSON with further members. Raises RecordError for a broken one."""
         if document < 0 or b'"duplicate_' in line:
-            try:
-                self._refuse(list(parse_object(line)))
-            except RecordError:
-                return self._leave(line)
+            self._refuse(list(parse_object(line)))
         at = line.rindex(b"}")
         comma = b"" if line[:at].rstrip().endswith(b"{") else b", "
         return line[:at] + comma + json_line(tuple(self._columns), cells)[1:-1] + line[at:]
-
-    def _is_broken(self, row: bytes) -> bool:
-        """Return whether a row of CSV has not a cell for each column."""
-        try:
-            return len(split_row(row[:-1], self._rows.delimiter)) != len(self._rows.columns)
-        except RecordError:
-            return True
-
-    def _leave(self, line: bytes) -> bytes:
-        self.written -= 1
-        self.broken += bool(line.strip())
-        return line
 
     def schema(self, schema: Any) -> Any:
         import pyarrow as pa
@@ -132,12 +127,10 @@ class Annotating(Change):
         import pyarrow as pa
 
         new: list[list[Any]] = [[] for _ in self._fields]
-        for start in range(0, len(rows), _PIECE):
-            columns = self._cells(documents[start : start + _PIECE])
+        for columns in self._pieces(documents):
             for made, field, cells in zip(new, self._fields, columns, strict=True):
-                texts = map(_as_string, cells) if field.type == pa.string() else cells
                 try:
-                    made.append(pa.array(texts, field.type))
+                    made.append(pa.array(map(_as_text, cells), field.type))
                 except pa.ArrowException:
                     message = f"{quoted(self._path)} has integers as ids, and others have not"
                     raise InputError(message, "annotate files with ids of one type") from None
@@ -148,12 +141,5 @@ class Annotating(Change):
 
 
 def _as_text(cell: Cell) -> Cell:
-    """Return a name as text that `os.fsencode` takes."""
-    return os.fsdecode(cell) if isinstance(cell, bytes) else cell
-
-
-def _as_string(cell: Cell) -> str | None:
-    """Return a name or an id as text; bytes that are no UTF-8 as escapes."""
-    if isinstance(cell, bytes):
-        return cell.decode("utf-8", "backslashreplace")
-    return None if cell is None else str(cell)
+    """Return a name as text; bytes that are no UTF-8 as escapes."""
+    return cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else cell

@@ -4,7 +4,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run, run_in_parts
 from lshdup.base.system import READ
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.files import Buffer, read_spans
+from lshdup.sources.files import Buffer, Contents, read_spans
 from lshdup.sources.records import Kind, RecordError
 from lshdup.sources.text_batches import batches
 
@@ -65,10 +64,10 @@ def make_checksums(run: Run, sides: Sequence[DocumentList], chosen: NDArray[np.i
 
     Memory: 41 bytes a document; of a file some 100 KB at a time, of parts of files a batch.
     """
-    arrays, parts, begin = run.arrays, list[_Batch](), 0
+    arrays, parts, begin = run.arrays, list[tuple[DocumentList, int, NDArray[np.int64]]](), 0
     for side in sides:
         own = chosen[slice(*np.searchsorted(chosen, [begin, begin + len(side)]))] - begin
-        parts += [_Batch(side, begin, indices) for indices in batches(run, side, own)]
+        parts += [(side, begin, indices) for indices in batches(run, side, own)]
         begin += len(side)
     digests = arrays.zeros((len(chosen), 32), np.uint8)
     sizes, as_compared = arrays.full(len(chosen), -1, np.int64), arrays.zeros(len(chosen), np.bool_)
@@ -89,14 +88,6 @@ def make_checksums(run: Run, sides: Sequence[DocumentList], chosen: NDArray[np.i
 
     run_in_parts(len(parts), run.jobs, read, least=1)
     return Checksums(chosen, digests, sizes, as_compared)
-
-
-class _Batch(NamedTuple):
-    """Documents that are read together: a list, the number of its first one, and some of it."""
-
-    documents: DocumentList
-    first: int
-    indices: NDArray[np.int64]
 
 
 #: Of a document that cannot be read.
@@ -129,17 +120,16 @@ def _read_parts(
     """Yield the same of parts of one file, in the order of their locations."""
     locations, files, path = documents.locations, documents.record_files, documents.path(mine[0])
     starts, lengths, buffer = locations.starts[mine], locations.lengths[mine], Buffer()
-    failed = set[int]()
     try:
         if kind in _IN_FILE:
             with files.lines(path, kind) as file:
-                text, places = read_spans(file, starts, lengths, buffer)
+                read = Contents(*read_spans(file, starts, lengths, buffer), lengths)
         else:
-            text, places, lengths, errors = files.texts(path, kind, starts, lengths, buffer)
-            failed.update(errors)
+            read = files.texts(path, kind, starts, lengths, buffer)
     except (OSError, RecordError):
         yield from [_NONE] * len(mine)
         return
-    for at, (place, size) in enumerate(zip(places.tolist(), lengths.tolist(), strict=True)):
-        digest = hashlib.sha256(text[place : place + size].data).digest()
-        yield _NONE if at in failed else (size, digest)
+    spans = zip(read.starts.tolist(), read.lengths.tolist(), strict=True)
+    for at, (place, size) in enumerate(spans):
+        digest = hashlib.sha256(read.text[place : place + size].data).digest()
+        yield _NONE if at in read.failed else (size, digest)

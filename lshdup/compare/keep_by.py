@@ -32,7 +32,7 @@ def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -
     texts: NDArray[np.uint64] = arrays.zeros((_WORDS, n), np.uint64)
     numbers: NDArray[np.float64] = arrays.full(n, np.nan, np.float64)
     is_missing: NDArray[np.bool_] = arrays.full(n, True, np.bool_)
-    example, lacking = b"", list[str]()
+    are_numbers, lacking = True, list[str]()
     for rows, values in _read_values(run, documents, field, lacking):
         mine = rows[np.array([value is not None for value in values], bool)]
         written = np.array([value[:_TEXT] for value in values if value is not None], f"S{_TEXT}")
@@ -41,18 +41,18 @@ def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -
         try:
             numbers[mine] = written.astype(np.float64)
         except ValueError:
-            example = example or next(filter(_is_text, written.tolist()))
-    for some in slices_of(0 if example else n):
+            are_numbers = False
+    for some in slices_of(n if are_numbers else 0):
         is_missing[some] |= np.isnan(numbers[some])
     missing = int(np.count_nonzero(is_missing))
     if missing == n:
         lacking.append(f"no row of JSON Lines, CSV or Parquet has a value in {quoted(field)}")
         message = f"--keep-by: {lacking[0]}"
         raise ParameterError(message, "name a field of the rows")
-    how = f"as text, because {quoted(example)} is no number" if example else "as numbers"
+    how = "as numbers" if are_numbers else "as text, as not all values are numbers"
     last = f"; {count_of(missing, 'document')} without it kept last" if missing else ""
     run.say(f"{quoted(field)} is compared {how}{last}")
-    columns = list(texts) if example else [_as_integers(run, numbers)]
+    columns = [_as_integers(run, numbers)] if are_numbers else list(texts)
     return [is_missing.__getitem__, *(partial(_take, each, least) for each in columns)]
 
 
@@ -68,14 +68,6 @@ def _as_integers(run: Run, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.where(bits < 0, bits ^ np.int64((1 << 63) - 1), bits)
 
     return run.arrays.compute(len(numbers), np.int64, bits_of)
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
 
 
 def _read_values(
@@ -96,7 +88,7 @@ def _read_values(
             for rows in (mine[part] for part in slices_of(len(mine))):
                 spans = locations.starts[rows], locations.lengths[rows]
                 try:
-                    yield rows, documents.record_files.values(path, kind, *spans, field)
+                    yield rows, documents.record_files.values(path, kind, spans, field)
                 except (OSError, RecordError) as error:
                     if isinstance(error, OSError) or error.reason != Reason.NO_TEXT:
                         message = f"--keep-by reads {quoted(path)} again, and cannot: {error}"

@@ -27,6 +27,7 @@ from lshdup.sources.records import (
     RecordList,
     Rows,
     SkippedRecord,
+    Spans,
     Values,
     field_names,
     no_field,
@@ -90,12 +91,12 @@ class DelimitedFile(ParsedFile):
             int(broken.sum()), header.delimiter, header.columns,
         )  # fmt: skip
 
-    def values(self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str) -> Values:
+    def values(self, spans: Spans, field: str) -> Values:
         header = _read_header(self.file, self.fields)
         if field not in header.columns:
             message = no_field(field, header.columns, "--keep-by", "column")
             raise RecordError(Reason.NO_TEXT, message)
-        at, lines = header.columns.index(field), read_lines(self.file, starts, lengths)
+        at, lines = header.columns.index(field), read_lines(self.file, *spans)
         return [split_row(line, header.delimiter)[at].encode("latin-1") or None for line in lines]
 
     def parser(self, *, ids: bool) -> Parse:
@@ -174,8 +175,7 @@ def _parser(header: _Header) -> Parse:
     def parse(line: bytes | memoryview) -> tuple[bytes, bytes]:
         cells = split_row(line, header.delimiter)
         if len(cells) != len(header.columns):
-            n = len(header.columns)
-            detail = f"{count_of(len(cells), 'cell')} for {count_of(n, 'column')}"
+            detail = f"{count_of(len(cells), 'cell')} for {count_of(len(header.columns), 'column')}"
             raise RecordError(Reason.BROKEN_ROW, detail)
         name = cells[header.id].encode("latin-1") if header.id >= 0 else b""
         if header.id >= 0 and not name:

@@ -27,6 +27,7 @@ from lshdup.sources.records import (
     RecordFields,
     RecordList,
     Rows,
+    Spans,
     Values,
     field_names,
     no_field,
@@ -65,10 +66,10 @@ class JsonLines(ParsedFile):
         starts, lengths, _ = find_lines(self.file)
         return Rows(starts[lengths > 0], lengths[lengths > 0])
 
-    def values(self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str) -> Values:
-        found = [_scalar(bytes(line), field) for line in read_lines(self.file, starts, lengths)]
+    def values(self, spans: Spans, field: str) -> Values:
+        found = [_scalar(bytes(line), field) for line in read_lines(self.file, *spans)]
         if not any(found):
-            known = _fields(parse_object(bytes(next(read_lines(self.file, starts, lengths)))))
+            known = _fields(parse_object(bytes(next(read_lines(self.file, *spans)))))
             if field not in known:
                 raise RecordError(Reason.NO_TEXT, no_field(field, known, "--keep-by"))
         return found
@@ -94,15 +95,10 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
 
 
 def _scalar(line: bytes, field: str) -> bytes | None:
-    """Return a field of a line as text, a number as it is written; None if it is no scalar."""
-    try:
-        raw = bytes(_RAW.decode(line)[field])
-        value: Any = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
-        value = None if raw.startswith((b"{", b"[", b"n")) else value
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
-        value = _value(parse_object(line), field)
-        value = str(value) if type(value) in (str, _Number, float, bool) else None
-    return (value or "").encode("utf-8", "surrogatepass") or None
+    """Return a field of a line as text, an integer as it is written; None if it is no scalar."""
+    value = _value(parse_object(line), field)
+    is_scalar = type(value) in (str, _Number, float, bool)
+    return str(value).encode("utf-8", "surrogatepass") or None if is_scalar else None
 
 
 def _has_integer_id(line: bytes, field: str) -> bool:

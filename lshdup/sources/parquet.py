@@ -27,6 +27,7 @@ from lshdup.sources.records import (
     RecordError,
     RecordList,
     SkippedRecord,
+    Spans,
     Values,
     describe_too_large,
     field_names,
@@ -144,9 +145,10 @@ class ParquetFile:
             return bool(_find_column(self._file.schema_arrow, field, "--text-field"))
         return False
 
-    def values(self, rows: NDArray[np.int64], field: str) -> Values:
-        """Return a field of some rows, as `RecordFiles.values` does. rows : as of `texts`."""
+    def values(self, spans: Spans, field: str) -> Values:
+        """Return a field of some rows, as `RecordFiles.values` does."""
         column, found = [_find_column(self._file.schema_arrow, field, "--keep-by")], Values()
+        rows = spans[0]
         first, last = np.searchsorted(self._offsets, rows[[0, -1]], side="right").tolist()
         at = int(self._offsets[first - 1])
         with self._lock, _reporting_damage():

@@ -42,6 +42,7 @@ from lshdup.sources.records import (
     RecordFields,
     RecordList,
     Rows,
+    Spans,
     Values,
     most_unpacked,
     too_large_unpacked,
@@ -188,7 +189,7 @@ class Reader:
         """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
         raise NotImplementedError
 
-    def values(self, starts: NDArray[np.int64], lengths: NDArray[np.int64], field: str) -> Values:
+    def values(self, spans: Spans, field: str) -> Values:
         """Return a field of some records of JSON Lines or CSV, as `RecordFiles.values` does."""
         raise NotImplementedError
 
@@ -326,23 +327,14 @@ class RecordFiles:
         with self.reader(path, kind) as reader:
             return reader.have_integer_ids(starts, lengths)
 
-    def values(
-        self,
-        path: bytes,
-        kind: Kind,
-        starts: NDArray[np.int64],
-        lengths: NDArray[np.int64],
-        field: str,
-    ) -> Values:
-        """Return a field of some rows of one file, given as for `texts`.
+    def values(self, path: bytes, kind: Kind, spans: Spans, field: str) -> Values:
+        """Return a field of some rows of one file. spans : starts and lengths, as for `texts`.
 
         Raises as `texts`; RecordError with NO_TEXT if none of the rows has the field.
         """
-        if kind == Kind.PARQUET:
-            with self._parquet_file(path) as parquet:
-                return parquet.values(starts, field)
-        with self.reader(path, kind) as reader:
-            return reader.values(starts, lengths, field)
+        is_parquet = kind == Kind.PARQUET
+        with self._parquet_file(path) if is_parquet else self.reader(path, kind) as file:
+            return file.values(spans, field)
 
     def declare(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]

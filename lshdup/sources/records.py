@@ -267,6 +267,9 @@ class Rows(NamedTuple):
     columns: tuple[str, ...] = ()
 
 
+#: Starts and lengths of records, as in `RecordList`.
+Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
+
 #: A field of some rows, as it is written; None where it is missing, null, empty, or no scalar.
 Values = list[bytes | None]
 

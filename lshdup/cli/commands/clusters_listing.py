@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, printable
 from lshdup.cli import removal
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import MAY_GO, column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_groups, find_matches, open_comparison
 from lshdup.cli.layouts import groups as lay_out_groups
@@ -49,12 +49,15 @@ def list_groups(
         answer = replace(answer, result=result)
     _say_groups(console, answer, options, rule)
     if sums is not None:
-        removal.list_may_go(console, options, answer.opened, answer.result.clusters, sums)
-    if options.files[1] is not None:
+        listed = removal.list_may_go(answer.opened, answer.result.clusters, sums)
+        nouns = "document that may go", "documents that may go"
+        removal.list_removed(console, options, MAY_GO, listed, *nouns)
+    if options.annotate is not None:
+        removal.annotate(session, options, answer.opened, answer.result.clusters)
+    if options.write is not None:
         uncompared = answer.opened.here.list_skipped_records()
         prints, lists = answer.opened.sides.prints, answer.opened.lists
-        write = removal.annotate if options.annotate is not None else removal.write
-        write(session, options, answer.result.clusters, lists, prints, uncompared)
+        removal.write(session, options, answer.result.clusters, lists, prints, uncompared)
     if removal.prints_listing(ctx, options):
         _print(console, target, answer, options.emit)
     return console.exit_code(answer.result.clusters.count)
