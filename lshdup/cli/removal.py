@@ -155,9 +155,8 @@ def list_removed(
     columns: Iterable[str],
     pieces: "Iterable[Piece]",
     noun: str,
-    plural: str = "",
 ) -> None:
-    """Write the list of --removed, if it was typed. noun, plural : what a row of the list is."""
+    """Write the list of --removed, if it was typed. noun : what a row of the list is."""
     removed, rows = options.removed, 0
     if removed is None:
         return
@@ -172,7 +171,7 @@ def list_removed(
     target = Target(format_of(removed, "--removed") or "jsonl", path=path)
     print_pieces(console, target, tuple(columns), counted())
     where = "standard output" if path is None else removed
-    console.summarize(f"{where} lists {count_of(rows, noun, plural)}")
+    console.summarize(f"{where} lists {count_of(rows, noun)}")
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.run import Run, run_in_parts
+from lshdup.base.run import Run
 from lshdup.base.system import READ
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer, Contents, read_spans
@@ -73,20 +74,20 @@ def make_checksums(run: Run, sides: Sequence[DocumentList], chosen: NDArray[np.i
     sizes, as_compared = arrays.full(len(chosen), -1, np.int64), arrays.zeros(len(chosen), np.bool_)
     done = 0
 
-    def read(some: slice) -> None:
-        nonlocal done
-        for documents, first, indices in parts[some]:
-            places = np.searchsorted(chosen, indices + first)
-            for place, found in zip(places.tolist(), _read(documents, indices), strict=True):
-                sizes[place] = found[0]
-                digests[place] = np.frombuffer(found[1], np.uint8)
-            as_compared[places] = np.isin(documents.kinds_of(indices), _AS_COMPARED)
-            changed = documents.changed(indices)
-            sizes[np.searchsorted(chosen, changed + first)] = -1
-            done += len(indices)
-            run.progress("checksums", done, len(chosen))
+    def read(part: tuple[DocumentList, int, NDArray[np.int64]]) -> int:
+        documents, first, indices = part
+        places = np.searchsorted(chosen, indices + first)
+        for place, found in zip(places.tolist(), _read(documents, indices), strict=True):
+            sizes[place] = found[0]
+            digests[place] = np.frombuffer(found[1], np.uint8)
+        as_compared[places] = np.isin(documents.kinds_of(indices), _AS_COMPARED)
+        sizes[np.searchsorted(chosen, documents.changed(indices) + first)] = -1
+        return len(indices)
 
-    run_in_parts(len(parts), run.jobs, read, least=1)
+    with ThreadPoolExecutor(run.jobs) as pool:
+        for finished in pool.map(read, parts):
+            done += finished
+            run.progress("checksums", done, len(chosen))
     return Checksums(chosen, digests, sizes, as_compared)
 
 

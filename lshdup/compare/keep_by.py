@@ -17,6 +17,8 @@ from lshdup.sources.records import Kind, RecordError, Values
 #: Bytes of a text that count, and the words of 8 bytes that they are.
 _TEXT, _WORDS = 64, 8
 
+_ALL_BUT_SIGN = np.int64((1 << 63) - 1)
+
 
 def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -> list[Key]:
     """Return numbers by which smaller means preferred, the strongest first: a document without the
@@ -42,8 +44,11 @@ def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -
             numbers[mine] = written.astype(np.float64)
         except ValueError:
             are_numbers = False
+    bits = numbers.view(np.int64)
     for some in slices_of(n if are_numbers else 0):
         is_missing[some] |= np.isnan(numbers[some])
+        numbers[some] += 0.0  # or a negative zero would be less
+        bits[some] ^= np.where(bits[some] < 0, _ALL_BUT_SIGN, 0)  # now in the order of the numbers
     missing = int(np.count_nonzero(is_missing))
     if missing == n:
         lacking.append(f"no row of JSON Lines, CSV or Parquet has a value in {quoted(field)}")
@@ -52,22 +57,12 @@ def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -
     how = "as numbers" if are_numbers else "as text, as not all values are numbers"
     last = f"; {count_of(missing, 'document')} without it kept last" if missing else ""
     run.say(f"{quoted(field)} is compared {how}{last}")
-    columns = [_as_integers(run, numbers)] if are_numbers else list(texts)
+    columns = [bits] if are_numbers else list(texts)
     return [is_missing.__getitem__, *(partial(_take, each, least) for each in columns)]
 
 
 def _take(column: NDArray[np.integer], least: bool, rows: NDArray[np.int64]) -> NDArray[np.integer]:
     return column[rows] if least else ~column[rows]
-
-
-def _as_integers(run: Run, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return integers in the order of numbers."""
-
-    def bits_of(some: slice) -> NDArray[np.int64]:
-        bits = (numbers[some] + 0.0).view(np.int64)  # without a negative zero
-        return np.where(bits < 0, bits ^ np.int64((1 << 63) - 1), bits)
-
-    return run.arrays.compute(len(numbers), np.int64, bits_of)
 
 
 def _read_values(

@@ -84,12 +84,8 @@ class DelimitedFile(ParsedFile):
     def list_rows(self) -> Rows:
         header = _read_header(self.file, self.fields)
         starts, lengths, broken = _find_rows(self.file, header, self.longest)
-        first = np.zeros(1, np.int64)
-        return Rows(
-            np.append(first, starts[~broken]),
-            np.append(first + header.end - 1, lengths[~broken]),
-            int(broken.sum()), header.delimiter, header.columns,
-        )  # fmt: skip
+        starts, lengths = np.append(0, starts[~broken]), np.append(header.end - 1, lengths[~broken])
+        return Rows(starts, lengths, int(broken.sum()), header.delimiter, header.columns)
 
     def values(self, spans: Spans, field: str) -> Values:
         header = _read_header(self.file, self.fields)

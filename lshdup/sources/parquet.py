@@ -420,11 +420,9 @@ def _find_column(schema: Any, field: str, option: str) -> list[str]:
         kind = fields[name]
         fields = _subfields(kind)
     inner = kind.value_type if types.is_dictionary(kind) else kind
-    if str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary") or (
-        option == "--id-field" and types.is_integer(inner)
-    ):
-        return way
-    if option == "--keep-by" and not types.is_nested(inner):
+    is_text = str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary")
+    is_id = option == "--id-field" and types.is_integer(inner)
+    if is_text or is_id or (option == "--keep-by" and not types.is_nested(inner)):
         return way
     detail = f"its column {field!r} is of type {kind}"
     raise RecordError(Reason.NOT_TEXT if option == "--text-field" else lacks, detail)

@@ -162,7 +162,7 @@ def test_what_has_changed_is_in_no_list_and_is_said(run, here):
     (row,) = (here / "gone.jsonl").read_text().splitlines()
     assert json.loads(row)["name"] == "d"
     assert {"b", "c"} == set(re.findall("^lshdup: (.): changed while in use", done.err, re.M))
-    assert "gone.jsonl lists 1 document that may go" in done.err
+    assert "gone.jsonl lists 1 document\n" in done.err
     (here / "a").unlink()  # the one that is kept
     run("clusters --removed gone.jsonl", code=2)
     assert (here / "gone.jsonl").read_text() == ""

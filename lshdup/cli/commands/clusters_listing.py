@@ -50,8 +50,7 @@ def list_groups(
     _say_groups(console, answer, options, rule)
     if sums is not None:
         listed = removal.list_may_go(answer.opened, answer.result.clusters, sums)
-        nouns = "document that may go", "documents that may go"
-        removal.list_removed(console, options, MAY_GO, listed, *nouns)
+        removal.list_removed(console, options, MAY_GO, listed, "document")
     if options.annotate is not None:
         removal.annotate(session, options, answer.opened, answer.result.clusters)
     if options.write is not None:
