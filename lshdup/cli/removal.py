@@ -379,7 +379,7 @@ def annotate(
     def cells(rows: "NDArray[np.int64]") -> "Piece":
         """Return the cells of documents, or of rows that are none: -1 or less."""
         rows = np.where(rows < n, rows, rows + others)
-        known = np.flatnonzero((rows >= 0) & (own[rows] >= 0))
+        known = np.flatnonzero((rows >= 0) & (own[np.maximum(rows, 0)] >= 0))
         table = np.full((len(ANNOTATIONS), len(rows)), None, object)
         table[-1] = 1
         rows, kept = rows[known], own[rows[known]]

@@ -50,7 +50,7 @@ def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -
         numbers[some] += 0.0  # or a negative zero would be less
         bits[some] ^= np.where(bits[some] < 0, _ALL_BUT_SIGN, 0)  # now in the order of the numbers
     missing = int(np.count_nonzero(is_missing))
-    if missing == n:
+    if missing == n > 0:
         lacking.append(f"no row of JSON Lines, CSV or Parquet has a value in {quoted(field)}")
         message = f"--keep-by: {lacking[0]}"
         raise ParameterError(message, "name a field of the rows")

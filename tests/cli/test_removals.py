@@ -146,7 +146,7 @@ def test_the_other_side_is_read_too(run, here):
         want = hashlib.sha256((here / "old/x").read_bytes()).hexdigest()
         assert {row["kept_sha256"] for row in rows} == {want}
     (here / "old/x").unlink()  # a store remembers it
-    assert listed(run, "clusters new --against s -t 0.9 -q --no-store") == []
+    assert listed(run, "clusters new --against s -t 0.95 -q --no-store") == []
 
 
 def test_what_has_changed_is_in_no_list_and_is_said(run, here):
