@@ -243,7 +243,7 @@ keep_options = _keep_options()
 
 #: Of `clusters`: a field of rows decides before --keep.
 keep_by_option = plain_option(
-    "--keep-by", metavar="FIELD[:least]", excludes=("--keep central",), brief=True,
+    "--keep-by", metavar="FIELD[:least]", excludes=("--keep central",),
     help="Of rows keep the one with the greatest value in this field, or the least: numbers, or "
          "dates and other text as text. --keep decides between equals.",
 )  # fmt: skip
