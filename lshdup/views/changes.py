@@ -6,8 +6,9 @@ subsequence. So any two texts are compared in about the time of sorting them, an
 word is still found. Tokens are words or characters, lines, or pieces of lines.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -130,8 +131,8 @@ def match_places(values: U64, others: U64, at: I64) -> I64:
     """Return where the values at some places stand in another sequence, which has each of them.
 
     A value that stands there several times is found beside the value before or behind it, if it is
-    there; else at its first place. So a passage of which any value has its first place in a copy of
-    the passage is found there as a whole.
+    there; else where it is nearest to that. So a passage is found as a whole, and of its copies the
+    one that is nearest to the passages around it.
 
     at : ascending int64 array. Returns an int64 array of its shape. Cost: n log n.
 
@@ -139,14 +140,28 @@ def match_places(values: U64, others: U64, at: I64) -> I64:
     >>> match_places(numbers, others, np.arange(3)).tolist()
     [2, 3, 4]
     """
-    distinct, first = np.unique(others, return_index=True)
-    places = first[np.searchsorted(distinct, values[at])].tolist()
-    rows, wanted, there = at.tolist(), values[at].tolist(), [*others.tolist(), None]
-    for step, order in ((1, range(1, len(rows))), (-1, range(len(rows) - 2, -1, -1))):
-        for i in order:
-            beside = places[i - step] + step
+    order = np.argsort(others, kind="stable")
+    first, end = (
+        np.searchsorted(others, values[at], side, sorter=order).tolist()
+        for side in ("left", "right")
+    )
+    every, rows, wanted, there = (
+        order.tolist(), at.tolist(), values[at].tolist(), [*others.tolist(), None]
+    )  # fmt: skip
+    places = [every[each] for each in first]
+    # How far from the passage before, or behind, a passage begins.
+    distance = [np.inf] * len(rows)
+    for step, visited in ((1, range(1, len(rows))), (-1, range(len(rows) - 2, -1, -1))):
+        for i in visited:
+            beside = places[i - step] + rows[i] - rows[i - step]
             if rows[i] - rows[i - step] == step and there[beside] == wanted[i]:
-                places[i] = beside
+                places[i], distance[i] = beside, distance[i - step]
+                continue
+            above = bisect_left(every, beside, first[i], end[i])
+            near = every[max(above - 1, first[i]) : min(above + 1, end[i])]
+            nearest = min(near, key=lambda place: abs(place - beside))
+            if abs(nearest - beside) < distance[i]:
+                places[i], distance[i] = nearest, abs(nearest - beside)
     return np.array(places, np.int64)
 
 
@@ -168,7 +183,7 @@ def gather_passages(
             yield Change(MOVED_HERE if is_moved else ADDED, a_end, a_end, start, end)
 
     hunk: list[Change] = []
-    for passage, following in zip(passages, [*passages[1:], None], strict=True):
+    for passage, following in zip_longest(passages, passages[1:]):
         _, a, a_end, b, b_end = passage
         hunk = hunk or [*describe(max(0, a - context), a, max(0, b - context), b)]
         hunk.append(passage)

@@ -200,6 +200,8 @@ def find_shared(
 ) -> SharedTexts:
     """Find the passages of a that stand in b: runs of shingles that both sets have.
 
+    A passage that stands in b several times is found near the passages before and behind it.
+
     shingle_filter : removes shingles from both sets.
     Cost: n log n in the number of tokens.
     """

@@ -104,11 +104,10 @@ def write_shared_page(session: Session, options: ReportOptions, target: Target) 
     groups = ((int(a), [int(b)]) for a, b in zip(listed.left, listed.right, strict=True))
     found = Differences(without={None: "ids are no text"})
     if opened.here.shingle.tokens != "ids":
-        align = partial(find_shared, shingle_filter=opened.here.shingle_filter)
+        params, chosen = opened.here.shingle, opened.here.shingle_filter
+        align = partial(find_shared, shingle_filter=chosen)
         read = _make_reader(opened, locate_shingles, changed)
-        found = find_differences(
-            run, groups, read, align, opened.here.shingle, *_limit(options, room)
-        )
+        found = find_differences(run, groups, read, align, params, *_limit(options, room))
     html.add_differences(data, found, selection, every)
     return _write(console, target, data, selection)
 
