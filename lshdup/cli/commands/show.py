@@ -71,8 +71,8 @@ Examples:
 )
 @plain_option("--context", type=click.IntRange(0), metavar="N",
               show_default="3 lines, 12 words, 60 characters",
-              help="Lines, or words (or other tokens), to show around each difference; what is "
-                   "alike beyond them is folded.")  # fmt: skip
+              help="Lines, or words (or other tokens), to show around each difference, or shared "
+                   "passage; what is beyond them is folded.")  # fmt: skip
 @plain_option(
     "--shared",
     is_flag=True,
