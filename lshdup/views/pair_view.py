@@ -206,13 +206,14 @@ def _find_segments(texts: Alignment, context: int, noun: str) -> Iterator[Segmen
         if is_shared:
             yield "p", describe_places(texts, hunk, noun)
         for change in hunk:
-            text, other = (
-                shorten(extract_passage(*texts.side(change, of_b=of_b)), _LONGEST_STRETCH)
-                for of_b in (False, is_shared and change.kind == ALIKE)
-            )
-            segment = _SEGMENTS[change.kind], escape(text)
-            yield segment if text == other else (*segment, escape(other))
-            room -= len(text)
+            text = shorten(extract_passage(*texts.side(change)), _LONGEST_STRETCH)
+            both = [text]
+            if is_shared and change.kind == ALIKE:
+                passage = extract_passage(*texts.side(change, of_b=True))
+                other = shorten(passage, _LONGEST_STRETCH)
+                both += [other] if other.split() != text.split() else []
+            yield (_SEGMENTS[change.kind], *map(escape, both))  # type: ignore[misc]
+            room -= sum(map(len, both))
             if room < 0:
                 yield "…", ""
                 return

@@ -99,7 +99,7 @@ def write_shared_page(session: Session, options: ReportOptions, target: Target) 
     data["pairs"]["same"] = sides.prints.compare(listed.left, listed.right).tolist()
     is_estimate = pairs.is_estimate(listed.left, listed.right)
     data["pairs"]["estimated"] = np.flatnonzero(is_estimate).tolist()
-    html.add_lists(data, selection, opened.names(named), named < 0, uncompared)
+    html.add_lists(data, selection, opened.names(named), np.zeros(len(named), bool), uncompared)
     room = _PAGE_BYTES - len(html.render_page(data))
     groups = ((int(a), [int(b)]) for a, b in zip(listed.left, listed.right, strict=True))
     found = Differences(without={None: "ids are no text"})
@@ -265,10 +265,10 @@ def _newest_day(lists: Iterable[DocumentList]) -> str:
 
     The day of the run would make another page of the same documents.
     """
-    mtimes = np.concatenate([np.asarray(each.mtimes) for each in lists])
-    if not len(mtimes):
+    newest = [int(each.mtimes.max()) for each in lists if len(each)]
+    if not newest:
         return ""
-    return datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y")
+    return datetime.fromtimestamp(max(newest) // 10**9, UTC).strftime("%-d %B %Y")
 
 
 def _parameters(opened: Comparison) -> Iterator[tuple[str, str]]:

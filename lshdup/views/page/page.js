@@ -444,7 +444,8 @@ function promise(threshold) {
   const percent = (chance) => chance === 0 ? "0 %" : chance < 1e-9 ? "less than 1 in a billion"  // as `lshdup` says it
     : chance < 1e-4 ? `1 in ${number.format((1 / chance).toPrecision(2))}` : `${Number((100 * chance).toPrecision(2))} %`;
   const s = Math.min(1, threshold + 0.05);
-  return `Every pair was verified exactly. The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
+  const exact = shared && pairs.estimated.length ? "Every pair was verified exactly, but for those by estimate." : "Every pair was verified exactly.";
+  return `${exact} The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
     (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + legend;
 }
 
