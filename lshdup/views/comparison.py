@@ -15,6 +15,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.wording import count_of
+from lshdup.compare.scored_pairs import contains
 from lshdup.compare.verification import jaccard
 from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.params import ShingleParams, SketchParams
@@ -207,8 +208,7 @@ def find_shared(
     """
     shared = np.intersect1d(a.elements, b.elements)
     if shingle_filter is not None:
-        one = RaggedSets.from_sizes(shared, np.array([len(shared)]))
-        shared = shingle_filter.of_any_size().apply(one)[0]
+        shared = shared[~contains(shingle_filter.shingles, shared)]
     at, of_b = (np.flatnonzero(is_in(each.elements, shared)) for each in (a, b))
     there = match_places(a.elements, b.elements, at)
     begins, places = a.begins[at], b.begins[there]
