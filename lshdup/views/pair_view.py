@@ -211,7 +211,9 @@ def _find_segments(texts: Alignment, context: int, noun: str) -> Iterator[Segmen
             if is_shared and change.kind == ALIKE:
                 passage = extract_passage(*texts.side(change, of_b=True))
                 other = shorten(passage, _LONGEST_STRETCH)
-                both += [other] if other.split() != text.split() else []
+                # White space is not seen, but between words.
+                looks = [(each.split(), each[-1:].isspace()) for each in (text, other)]
+                both += [other] * (looks[0] != looks[1])
             yield (_SEGMENTS[change.kind], *map(escape, both))  # type: ignore[misc]
             room -= sum(map(len, both))
             if room < 0:

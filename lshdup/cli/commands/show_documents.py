@@ -208,6 +208,8 @@ def _picture(
             yield ""
             return
     yield ""
+    if options.shared and not texts.changes:
+        return
     wide = target.columns is not None and target.columns >= WIDE and not by_lines
     side = options.layout == "side" or (options.layout is None and wide)
     context = LINES if by_lines else CONTEXT[params.tokens]

@@ -173,7 +173,7 @@ function sharedOf(pair) {
       heads[0], " ", heads[1], " --shared"));
     return box;
   }
-  let cells = heads.map((head) => element("div", { className: "note text" }, head));
+  let cells = heads.map((head, side) => element("div", { className: "note text" }, `${"AB"[side]}  `, head));
   const grid = element("div", { className: "beside" }, ...cells);
   const part = (sort, textContent) => sort === "-" || sort === "+" ? element("span", { className: "rest", textContent })
     : element("mark", sort === "=" ? { textContent } : { textContent, className: "moved", title: "stands elsewhere in the other" });
