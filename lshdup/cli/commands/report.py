@@ -29,7 +29,7 @@ from lshdup.errors import InputError, ParameterError
     epilog="""\b
 Examples:
   lshdup report sample_corpus -t 0.6 -o report.html && wc -c report.html
-  lshdup report sample_corpus --measure containment -t 0.5 -o shared.html && ls shared.html
+  lshdup report sample_corpus --measure containment -o shared.html && ls *.html
   lshdup index sample_corpus && lshdup report > near.html && ls -l near.html
 """,
 )

@@ -44,7 +44,7 @@ def _document(name: str, metavar: str) -> Callable[[Any], Any]:
     epilog="""\b
 Examples:
   lshdup show sample_corpus/licences/ISC.txt sample_corpus/licences/MIT.txt
-  lshdup show sample_corpus/licences/ISC.txt sample_corpus/licences/MIT.txt --shared
+  lshdup show sample_corpus/udhr/eng.txt sample_corpus/udhr/eng.html --shared
   lshdup index sample_corpus && lshdup show MIT.txt
 """,
 )
