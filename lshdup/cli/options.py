@@ -407,6 +407,7 @@ class ShowOptions(OutputOptions):
     by_lines: bool | None
     context: int | None
     shingles: bool
+    shared: bool
     measure: str
     keep: str | None
     prefer: tuple[str, ...]

@@ -35,7 +35,7 @@ ARGUMENTS = {
 _FLAGS = """
 --gitignore --hidden --follow --archives --bag --keep-case --no-normalize --mail --mail-headers
 --exact --collapse-copies --histogram --check --no-store --header -h --side-by-side --lines
---shingles --passages-of-corpus --all
+--shingles --shared --passages-of-corpus --all
 """.split()
 SHOWN = {flag: flag for flag in _FLAGS}
 SHOWN |= {
