@@ -7,7 +7,6 @@ document that has none is an origin of its own, so that it is compared with all 
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,11 @@ from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import count_of, printable, quoted
+from lshdup.compare.keep_by import read_values
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.params import AcrossParams
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.files import Buffer
-from lshdup.sources.readers import RecordFiles
 from lshdup.sources.records import ARCHIVES, ROWS
-from lshdup.sources.text_batches import batches, read_batch
-
-#: Why a record that was read has no origin; for other reasons it could not be read.
-_WITHOUT = (Reason.NO_TEXT, Reason.NULL_TEXT, Reason.NOT_TEXT, Reason.NO_ID)
 
 #: Documents, and the value of each that has one.
 _Values = Iterator[tuple[NDArray[np.int64], Sequence[bytes | None]]]
@@ -92,29 +86,21 @@ def _folders(run: Run, documents: DocumentList, across: AcrossParams) -> _Values
 
 
 def _fields(run: Run, documents: DocumentList, across: AcrossParams) -> _Values:
-    """Yield the values of a field, a text or an integer."""
-    files, buffer = documents.record_files, Buffer()
-    fields = replace(files.fields, text=across.field, integers=True)
-    records = replace(documents, record_files=RecordFiles(files.folder, fields, files.longest))
+    """Yield the values of a field, as they are written."""
     rows = run.arrays.where(
         len(documents), lambda some: np.isin(documents.kinds_of(rows_of(some)), ROWS)
     )
-    changed, values = documents.changed(rows), 0
-    why = "all its values are empty" if len(rows) else "no document is a row with fields"
-    lost = [(int(row), Reason.CHANGED, "") for row in changed[:1]]
-    for batch in batches(run, records, rows) if not lost else ():
-        read = read_batch(records, batch, buffer)
-        lost += [each for each in read.skipped if each[1] not in _WITHOUT]
-        why = next((detail for _, _, detail in read.skipped), why)
-        texts = [read.content(at) for at in range(len(read.indices))]
-        values += sum(map(bool, texts))
-        yield read.indices, texts
-    if lost:
-        name = printable(documents.typed_names(np.array([lost[0][0]]))[0])
-        message = f"--across {across}: {name} is not what was read: {lost[0][1]}"
+    changed = documents.changed(rows)
+    if len(changed):
+        name = printable(documents.typed_names(changed[:1])[0])
+        message = f"--across {across}: {name} is not what was read: {Reason.CHANGED}"
         raise InputError(message, RERUN)
-    if not values:
-        for option in ("--text-field ", "--id-field "):
-            why = why.replace(f"{option}names", "--across names").replace(option, "--across field:")
+    lacking, are_any = ["no row of JSON Lines, CSV or Parquet has a value of it"], False
+    for rows, values in read_values(run, documents, across.field, lacking, "--across"):
+        are_any |= any(values)
+        yield rows, values
+    if not are_any:
+        why = lacking[-1].replace("--keep-by names", "--across names")
+        why = why.replace("--keep-by ", "--across field:")
         message = f"--across field:{quoted(across.field)}: {why}"
-        raise ParameterError(message, "name a field that records have")
+        raise ParameterError(message, "name a field of the rows")

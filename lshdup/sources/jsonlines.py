@@ -26,6 +26,9 @@ from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
+    Rows,
+    Spans,
+    Values,
     field_names,
     no_field,
     split_fields,
@@ -59,6 +62,18 @@ class JsonLines(ParsedFile):
             keep[row] = bool(pread(self.file, int(lengths[row]), int(starts[row])).strip(SPACES))
         return self.with_ids(RecordList.of(starts, lengths, self.longest, keep))
 
+    def list_rows(self) -> Rows:
+        starts, lengths, _ = find_lines(self.file)
+        return Rows(starts[lengths > 0], lengths[lengths > 0])
+
+    def values(self, spans: Spans, field: str) -> Values:
+        found = [_scalar(bytes(line), field) for line in read_lines(self.file, *spans)]
+        if not any(found):
+            known = _fields(parse_object(bytes(next(read_lines(self.file, *spans)))))
+            if field not in known:
+                raise RecordError(Reason.NO_TEXT, no_field(field, known, "--keep-by"))
+        return found
+
     def have_integer_ids(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
@@ -79,11 +94,18 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
     return _parser(fields)(line) if line.strip(SPACES) else None
 
 
+def _scalar(line: bytes, field: str) -> bytes | None:
+    """Return a field of a line as text, an integer as it is written; None if it is no scalar."""
+    value = _value(parse_object(line), field)
+    is_scalar = type(value) in (str, _Number, float, bool)
+    return str(value).encode("utf-8", "surrogatepass") or None if is_scalar else None
+
+
 def _has_integer_id(line: bytes, field: str) -> bool:
     try:
         return not bytes(_RAW.decode(line)[field]).startswith(b'"')
     except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
-        return type(_value(_parse_object(line), field)) is _Number
+        return type(_value(parse_object(line), field)) is _Number
 
 
 def find_values(line: bytes, names: Sequence[str]) -> list[tuple[int, int, bytes] | None] | None:
@@ -130,7 +152,7 @@ def _parser(fields: RecordFields) -> Parse:
     texts = [f"text{at}" for at, _ in enumerate(split_fields(fields.text))]
     names = dict(zip(texts, split_fields(fields.text), strict=True))
     names |= {"id": fields.id} if fields.id else {}
-    types = [(name, msgspec.Raw if name == "id" or fields.integers else str) for name in names]
+    types = [(name, msgspec.Raw if name == "id" else str) for name in names]
     try:
         record = msgspec.defstruct("Record", types, rename=names)
     except ValueError:  # names that msgspec does not take
@@ -140,46 +162,38 @@ def _parser(fields: RecordFields) -> Parse:
     def parse(line: bytes | memoryview) -> tuple[bytes, bytes]:
         try:
             values: Any = decode(str(line, "utf-8"))  # all of it, as msgspec checks the text only
-            name = _plain_id(values.id) if fields.id else b""
-            text = text_of(values)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
+            name = _plain_id(bytes(values.id)) if fields.id else b""
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return _parse_by_python(line, fields)
-        if name is None or text is None:
+        if name is None:
             return _parse_by_python(line, fields)
-        return name, text
+        return name, text_of(values)
 
-    text_of = _joined(texts, _plain_id if fields.integers else str.encode)
+    text_of = _joined(texts)
     return parse
 
 
-def _joined(
-    names: list[str], encode: Callable[[Any], bytes | None]
-) -> Callable[[Any], bytes | None]:
-    """Return what makes the text of an object with these attributes; None, or TypeError, if one of
-    them has none.
-
-    encode : makes the bytes of one of them.
-    """
+def _joined(names: list[str]) -> Callable[[Any], bytes]:
+    """Return what makes the text of an object with these attributes."""
     values_of: Callable[[Any], Any] = attrgetter(*names)
     if len(names) == 1:
-        return lambda values: encode(values_of(values))
-    return lambda values: PART.join(map(encode, values_of(values)))  # type: ignore[arg-type]
+        return lambda values: values_of(values).encode()
+    return lambda values: PART.join([value.encode() for value in values_of(values)])
 
 
-def _plain_id(raw: bytes | msgspec.Raw) -> bytes | None:
+def _plain_id(raw: bytes) -> bytes | None:
     """Return an id from its JSON: a string, or an integer as it is written, or None."""
-    raw = bytes(raw)
     if raw.startswith(b'"'):
         return msgspec.json.decode(raw, type=str).encode() or None
     return raw if raw.removeprefix(b"-").isdigit() else None
 
 
 def _parse_by_python(line: bytes | memoryview, fields: RecordFields) -> tuple[bytes, bytes]:
-    values = _parse_object(bytes(line))
-    return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields)
+    values = parse_object(bytes(line))
+    return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields.text)
 
 
-def _parse_object(line: bytes) -> dict[str, Any]:
+def parse_object(line: bytes) -> dict[str, Any]:
     """Return the object that a line is. Raises RecordError."""
     try:
         values = _DECODER.decode(line.decode("utf-8-sig"))
@@ -216,15 +230,14 @@ def _fields(values: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _text_of(values: dict[str, Any], fields: RecordFields) -> bytes:
+def _text_of(values: dict[str, Any], names: str) -> bytes:
     """Return the text: of several fields those that are not null, as parts."""
-    found, names = [], fields.text
-    kinds = (str, _Number) if fields.integers else (str,)
+    found = []
     for field in split_fields(names):
         value = _value(values, field)
         if value is _MISSING:
             raise RecordError(Reason.NO_TEXT, no_field(field, _fields(values), "--text-field"))
-        if value is not None and type(value) not in kinds:
+        if value is not None and type(value) is not str:
             raise RecordError(Reason.NOT_TEXT, f"{field!r} is {_kind(value)}")
         found += [] if value is None else [_utf8(value, field)]
     if not found:

@@ -145,14 +145,12 @@ class RecordFields:
         part of it (`base.forms`).
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
     split : regular expression; a document of other files begins at each line that matches.
-    integers : whether the text may be an integer, as an id may.
     """
 
     text: str = "text"
     id: str = ""
     hidden: bool = False
     split: str = ""
-    integers: bool = False
 
     @classmethod
     def of(cls, params: DocumentParams) -> "RecordFields":
@@ -252,6 +250,28 @@ class RecordList:
             lengths=arrays.take(self.lengths, rows),
             names=self.names and self.names.take(rows, arrays),
         )
+
+
+class Rows(NamedTuple):
+    """The n rows of a file of lines, records or not, but for empty lines and broken rows.
+
+    starts, lengths : int64 arrays of shape (n,), as in `RecordList`.
+    broken : number of broken rows.
+    delimiter, columns : of CSV, what is between cells, and the names in the first of these rows.
+    """
+
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    broken: int = 0
+    delimiter: str = ""
+    columns: tuple[str, ...] = ()
+
+
+#: Starts and lengths of records, as in `RecordList`.
+Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+#: A field of some rows, as it is written; None where it is missing, null, empty, or no scalar.
+Values = list[bytes | None]
 
 
 class Members:
