@@ -151,7 +151,7 @@ def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: i
     line += duration * console.is_verbose
     console.summarize(f"{line}; {console.seconds:.2f} s in all")
     has_histogram = method.measure == "jaccard" and not method.same
-    has_histogram &= not len(opened.sides.origins)
+    has_histogram &= opened.there is not None or not len(opened.sides.origins)
     if not pairs and has_histogram and threshold > _LOW_THRESHOLD:
         console.summarize(
             f"with --histogram --threshold {_LOW_THRESHOLD:g}, `lshdup pairs` counts the pairs"

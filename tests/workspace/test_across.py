@@ -139,7 +139,7 @@ def test_fields_of_tables_are_those_of_csv_and_pyarrow(tmp_path):
         _, found = origins_of(f"field:{name}", tmp_path / "rows.parquet")
         assert grouped(found) == grouped(values), name
     pq.write_table(pa.table({"text": ["x"], "key": [[1]]}), tmp_path / "list.parquet")
-    with pytest.raises((InputError, ParameterError), match="its column .key. is of type list"):
+    with pytest.raises((InputError, ParameterError), match=r"its column .key. is of type list"):
         origins_of("field:key", tmp_path / "list.parquet")
 
 
