@@ -150,6 +150,10 @@ DOCUMENT = {
     "packed": _one_of("gzip", "zstd", ""),
 }
 
+#: The last columns of `--removed` where mails are compared: of the mail that goes.
+OF_MAILS = {"subject": _or_empty(TEXT), "date": _or_empty(TEXT),
+            "message_id": _or_empty(TEXT)}  # fmt: skip
+
 #: The columns of `clusters --removed`: what goes, and what is kept instead.
 REMOVED = {"id": ID, "kept": ID, "similarity": SHARE, "file": NAME, "kept_file": NAME,
            "same": SAME}  # fmt: skip

@@ -353,6 +353,8 @@ class ClustersOptions(FindOptions, WriteOptions):
     prefer: tuple[str, ...] = ()
     emit: str = "all"
 
+    takes_mails = True
+
 
 @dataclass(frozen=True)
 class ReportOptions(FindOptions):

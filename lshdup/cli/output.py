@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import click
 
@@ -356,6 +356,8 @@ class WriteOptions(OutputOptions):
 
     write: str | None
     removed: Path | None
+
+    takes_mails: ClassVar[bool] = False  #: whether --write writes mailboxes, too
 
 
 def make_target(options: OutputOptions) -> Target:

@@ -6,6 +6,7 @@ Pairs and groups of one collection by bands are kept in the store, and loaded if
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.pipeline import find_clusters
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
+from lshdup.views.mails import Mails
 from lshdup.workspace.index import IndexedCollection, load_or_build_index
 from lshdup.workspace.loading import load_all_sets, load_signatures
 from lshdup.workspace.request import Request, merge_params
@@ -73,6 +75,14 @@ class Comparison:
     def lists(self) -> tuple[DocumentList, ...]:
         """The documents of DOCS, and those of OTHER if there is one."""
         return tuple(each.documents for each in (self.here, self.there) if each is not None)
+
+    @cached_property
+    def mails(self) -> Mails:
+        """The mails among the documents."""
+        sides = [each for each in (self.here, self.there) if each is not None]
+        none = np.zeros(len(self.sides.sizes), np.uint8)
+        forms = [each.columns.get("forms", none[: len(each.documents)]) for each in sides]
+        return Mails(self.run, self.lists, forms)
 
     def names(self, documents: NDArray[np.int64]) -> list[bytes]:
         """Return the names of documents (ascending int64 array) as typed from here."""

@@ -45,9 +45,7 @@ def list_groups(
     answer = _Answer(*find(session, options, rule))
     _say_groups(console, answer, options, rule)
     if options.write is not None:
-        uncompared = answer.opened.here.list_skipped_records()
-        prints, lists = answer.opened.sides.prints, answer.opened.lists
-        removal.write(session, options, answer.result.clusters, lists, prints, uncompared)
+        removal.write(session, options, answer.result.clusters, answer.opened)
     if removal.prints_listing(ctx, options):
         _print(console, target, answer, options.emit)
     return console.exit_code(answer.result.clusters.count)
