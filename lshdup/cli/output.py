@@ -48,6 +48,9 @@ _SCREENS = 10
 #: Rows that are made and printed at a time: few enough that they stay in a processor's cache.
 PIECE_ROWS = 1 << 13
 
+#: The same of mails, which are read again for their subjects: not many more than a table shows.
+PIECE_MAILS = 1 << 9
+
 #: Columns of equal length.
 Piece = Sequence[Sequence[Cell]]
 

@@ -246,7 +246,7 @@ def say_written(console: Console, paths: list[Path], write: str) -> int | None:
         console.summarize(f"{path} is written")
     if len(paths) > _NAMED:
         console.summarize(f"… and {count_of(len(paths) - _NAMED, 'more file')} in {write}")
-    every = (each for path in paths for each in (path, *path.rglob("*")) if each.is_file())
+    every = {each for path in paths for each in (path, *path.rglob("*")) if each.is_file()}
     return sum(each.stat().st_size for each in every)
 
 

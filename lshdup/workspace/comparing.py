@@ -89,14 +89,25 @@ class Comparison:
         parts = zip(self.lists, self.sides.separate(documents), strict=False)
         return [name for each, rows in parts for name in each.typed_names(rows)]
 
-    def find_pairs(self) -> PairsFound:
+    def find_pairs(self, relation: str | None = None) -> PairsFound:
         """Find the pairs, or load those of the last run.
+
+        relation : "holds" or "inside": only pairs in which the left document holds the right one,
+            or is inside it; of equal sizes it is both.
 
         Raise InputError if a set of OTHER that is joined is lost.
         """
         if self.indexed is not None:
             return load_or_find_pairs(self.run, self.indexed, self.method)
-        return compare(self.run, self.sides, self.params, self.method, self.plan)
+        found = compare(self.run, self.sides, self.params, self.method, self.plan)
+        if relation not in ("holds", "inside"):
+            return found
+        compared, sizes = (
+            np.less_equal if relation == "inside" else np.greater_equal,
+            self.sides.sizes,
+        )
+        kept = found.pairs.where(self.run, lambda a, b: compared(sizes[a], sizes[b]))
+        return replace(found, pairs=kept)
 
     def find_best_matches(self) -> BestMatches:
         """Find a near document of OTHER for each document of DOCS that has one."""
