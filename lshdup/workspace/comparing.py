@@ -102,11 +102,8 @@ class Comparison:
         found = compare(self.run, self.sides, self.params, self.method, self.plan)
         if relation not in ("holds", "inside"):
             return found
-        compared, sizes = (
-            np.less_equal if relation == "inside" else np.greater_equal,
-            self.sides.sizes,
-        )
-        kept = found.pairs.where(self.run, lambda a, b: compared(sizes[a], sizes[b]))
+        sizes, is_so = self.sides.sizes, np.greater_equal if relation == "holds" else np.less_equal
+        kept = found.pairs.where(self.run, lambda a, b: is_so(sizes[a], sizes[b]))
         return replace(found, pairs=kept)
 
     def find_best_matches(self) -> BestMatches:

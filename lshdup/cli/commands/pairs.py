@@ -51,7 +51,9 @@ Examples:
                       "OTHER."),
     plain_option("--relation", type=click.Choice(("holds", "inside", "both")), brief=True,
                  requires=("--against",), excludes=("--measure jaccard", "--unmatched"),
-                 help="Only pairs in which a holds b, or is inside it; of equal sizes it is both."),
+                 show_default="both; of --write holds",
+                 help="Only pairs in which a holds b, or is inside it, or both of these; of equal "
+                      "sizes a does either."),
     plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/", requires=("--against",),
                  excludes=("--unmatched", "--baseline", "--changed-since"),
                  help="Write the JSON Lines, CSV or Parquet files without the rows of DOCS that "
