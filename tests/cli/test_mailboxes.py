@@ -6,6 +6,7 @@ import mailbox
 import os
 import random
 from email.header import Header
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def mails_of(path):
 def parts_of(data):
     """The mails of a mailbox with their `From ` lines: all bytes of it."""
     cuts = [0, *find_mails(data), len(data)]
-    return [data[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(cuts)]
 
 
 @pytest.fixture
@@ -136,11 +137,13 @@ def maildir(tmp_path):
 
 def test_a_maildir_without_the_rest(run, maildir, tmp_path):
     before = snapshot(maildir)
-    said = run("clusters Mail --write Clean --removed gone.csv --no-store").ok().err
+    said = run("clusters Mail --write Clean --removed gone.jsonl --no-store").ok().err
     assert "Clean is written" in said
     assert "32 mails: 17 kept (1 of them not compared), 15 dropped (47 %)" in said
     assert snapshot(maildir) == before
-    gone = {line.split(",")[0] for line in (tmp_path / "gone.csv").read_text().splitlines()[1:]}
+    lines = (tmp_path / "gone.jsonl").read_text().splitlines()
+    gone = {json.loads(line)["id"] for line in lines}
+    assert len(gone) == 15
     wanted = {
         path.relative_to(maildir): told
         for path, told in before.items()
@@ -148,9 +151,8 @@ def test_a_maildir_without_the_rest(run, maildir, tmp_path):
     }
     clean = tmp_path / "Clean"
     written = {path.relative_to(clean): told for path, told in snapshot(clean).items()}
-    assert {path for path in written if written[path][0] is False} == {
-        *map(type(maildir), ["cur", "new", "tmp"])
-    }
+    folders = {str(path) for path, told in written.items() if told[0] is False}
+    assert folders == {"cur", "new", "tmp"}
     assert {path: told for path, told in written.items() if told[0] is not False} == wanted
     old, new = mailbox.Maildir(maildir, create=False), mailbox.Maildir(clean, create=False)
     assert len(new) == 16
@@ -172,7 +174,7 @@ def test_maildirs_below_a_folder(run, maildir, tmp_path):
     run("clusters Mail Inbox --write out/ --no-store -q --keep first").ok()
     made = mailbox.Maildir(tmp_path / "out/Mail", create=False)
     below = mailbox.Maildir(tmp_path / "out/Mail/Archive", create=False)
-    assert (len(made), len(below)) == (16, 1) or (len(made), len(below)) == (15, 2)
+    assert (len(made), len(below)) == (15, 2)
     assert (tmp_path / "out/Inbox").read_bytes() == b""
 
 
@@ -188,7 +190,7 @@ def test_what_is_refused(run, maildir, inbox, tmp_path):
         "clusters Mail --write full": "full holds 1 file that this run does not write: x",
         "clusters Mail --write Mail/new/clean": "is in the Maildir that is read",
         "clusters Inbox.mbox --write Inbox.mbox": "is one of the documents",
-        "clusters Inbox.mbox --write Clean.jsonl": "does not end like a file of mails, which Inbox.mbox is",
+        "clusters Inbox.mbox --write Clean.jsonl": "does not end like a file of mails",
         "clusters Inbox.mbox a.eml --write out/": "or mails of a mailbox: 'a.eml' is none",
         "clusters a.eml --write out/": "or mails of a mailbox: 'a.eml' is none",
         "passages Inbox.mbox --write out.mbox": "not all documents are rows",
@@ -241,7 +243,7 @@ def test_what_a_header_says():
 
 pieces = st.sampled_from(
     [mail(n, body(n % 3)).replace(b"\nFrom here", b"\n>From here") for n in range(6)]
-    + [mail(8, "é".encode("latin-1").decode("latin-1")), mail(9, "no end").rstrip(b"\n")]
+    + [mail(8, "é"), mail(9, "no end").rstrip(b"\n")]
 )
 
 
