@@ -64,7 +64,15 @@ def test_what_goes_is_that_of_the_definition(run, tmp_path, seed):
     for threshold in (1.0, 0.7):
         for relation in (None, "holds", "inside", "both"):
             wanted = brute_force(train, test, threshold, relation or "holds")
-            command = ["pairs", "train.jsonl", "--against", "test.jsonl", *ASKED, "-t", threshold]
+            command = [
+                "pairs",
+                "train.jsonl",
+                "--against",
+                "test.jsonl",
+                *ASKED,
+                "-t",
+                str(threshold),
+            ]
             more = ["--relation", relation] if relation else []
             said = run(*command, *more, "--write", "out.jsonl", "--removed", "gone.jsonl")
             assert said.out == b""
@@ -182,7 +190,14 @@ def test_what_is_put_in_is_found(run, tmp_path, times):
     lines = write_rows(tmp_path / "train.jsonl", train)
     write_rows(tmp_path / "test.jsonl", test)
     for threshold in (0.8, 1.0):
-        run("pairs train.jsonl --against test.jsonl", *ASKED, "-t", threshold, "--write", "o.jsonl")
+        run(
+            "pairs train.jsonl --against test.jsonl",
+            *ASKED,
+            "-t",
+            str(threshold),
+            "--write",
+            "o.jsonl",
+        )
         kept = [json.loads(line)["id"] for line in (tmp_path / "o.jsonl").open()]
         assert len(lines) == 160
         assert not {*kept} & {name for names in held.values() for name in names}
@@ -203,7 +218,7 @@ def test_what_breaks_containment(run, tmp_path, k):
     ]
     write_rows(tmp_path / "train.jsonl", rows)
     write_rows(tmp_path / "test.jsonl", [("q", " ".join(item))])
-    listed = run("pairs train.jsonl --against test.jsonl", *ASKED, "-k", k, "-t", "0.1").rows
+    listed = run("pairs train.jsonl --against test.jsonl", *ASKED, "-k", str(k), "-t", "0.1").rows
     shares = {row[0]: float(row[2]) for row in listed}
     total = n - k + 1
     assert shares["changed"] == pytest.approx((total - k) / total)

@@ -139,7 +139,10 @@ passages --prefer | ... --emit spans + --prefer page.html
 --emit | --emit drop
 clusters --write | rows.jsonl + --write out.jsonl
 passages --write | rows.jsonl + --write out.jsonl
+pairs --write | rows.jsonl --against other --measure containment + --write out.jsonl
+pairs --removed | rows.jsonl --against other --measure containment --write o.jsonl + --removed gone
 --removed | rows.jsonl --write out.jsonl + --removed gone
+--relation | d --against other --measure containment + --relation inside
 --top | --top 1
 --inline | ... --side-by-side + --inline
 --context | --context 1
