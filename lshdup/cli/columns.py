@@ -150,6 +150,9 @@ DOCUMENT = {
     "packed": _one_of("gzip", "zstd", ""),
 }
 
+#: Columns of `pairs --removed` behind those of `clusters`.
+CONTAINED = {"containment": SHARE} | _RELATION
+
 #: The last columns of `--removed` where mails are compared: of the mail that goes.
 OF_MAILS = {"subject": _or_empty(TEXT), "date": _or_empty(TEXT),
             "message_id": _or_empty(TEXT)}  # fmt: skip
