@@ -30,6 +30,7 @@ SIZES = {
     "sources.rewriting._AT_ONCE": 8,
     "sources.rewriting._PART_BYTES": 64,
     "lsh.candidates.PIECE": 8,
+    "lsh.signatures._PIECE": 4,
     "lsh.candidates._BLOCK": 4,
     "lsh.band_table._AT_ONCE": 64,
     "compare.medoids.PIECE": 4,
