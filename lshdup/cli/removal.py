@@ -116,8 +116,9 @@ def write(
     more : further columns of the list.
 
     """
+    from lshdup.sources.maildirs import find_skipped_mails
     from lshdup.sources.records import ROWS
-    from lshdup.sources.rewriting import count_bytes, find_skipped_mails, write_without
+    from lshdup.sources.rewriting import count_bytes, write_without
 
     assert options.write is not None
     console, documents = session.console, opened.lists[0]

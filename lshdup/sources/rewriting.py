@@ -11,21 +11,22 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.atomic import new_folder, replace_file
+from lshdup.base.atomic import replace_file
 from lshdup.base.compression import PIP, ZSTD, PackedError, bare_name, can_unpack, chunks, packing
-from lshdup.base.mbox import MAILDIR, find_maildir, is_mailbox_file
+from lshdup.base.mbox import find_maildir, is_mailbox_file
 from lshdup.base.run import Run
-from lshdup.base.skipped import SkippedFile
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import count_of, join_names, quoted
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.sources.document_list import DocumentList
+from lshdup.sources.maildirs import check_folder, copy_maildir
 from lshdup.sources.parquet import column_chunks, open_parquet
 from lshdup.sources.readers import classify_file
 from lshdup.sources.records import ROWS, Kind, RecordError
@@ -40,9 +41,6 @@ _PART_BYTES = 64 << 20
 
 #: Documents whose locations are looked at, and changed lines that are listed, at a time.
 _AT_ONCE = 1 << 20
-
-#: Mails that are copied before it is looked whether they have changed.
-_MAILS_AT_ONCE = 1 << 10
 
 #: Files of records, and what the names of such files end in.
 _FORMATS = {
@@ -131,7 +129,7 @@ def write_without(
     target : a file; for several files, or if it is a folder or ends with a slash, the folder for
         files of the same names as typed, which is made; or "-", standard output, for one file.
     open_target : opens each target.
-    skipped : files of Maildirs that are no documents, of `find_skipped_mails`: they stay.
+    skipped : files of Maildirs that are no documents, of `maildirs.find_skipped_mails`: they stay.
     mails : of `check_target`.
 
     """
@@ -179,8 +177,11 @@ def rewrite(
 
         done += size
         if kind == Kind.FILE:
+            gone = set(changed.tolist())
+            stay = [each for each in source.mails.items() if each[1] not in gone]
+            check = partial(_check_unchanged, documents, path=path)
             with _reporting(goal):
-                _copy_maildir(documents, source, skipped, changed, goal, report)
+                copy_maildir(path, stay, skipped, goal, check, report)
             continue
         example = examples[number : number + 1]
         _check_unchanged(documents, example[example >= 0], path)
@@ -200,38 +201,6 @@ def rewrite(
     return targets
 
 
-def _copy_maildir(
-    documents: DocumentList,
-    source: Source,
-    skipped: Sequence[bytes],
-    dropped: I64,
-    target: Path,
-    report: Callable[[int], None],
-) -> None:
-    """Copy the files of a Maildir that are documents, but for those that are dropped, and those
-    that are skipped.
-    """
-    gone, top, done = set(dropped.tolist()), os.fsdecode(source.path), 0
-    stay = [each for each in source.mails.items() if each[1] not in gone]
-    with new_folder(target) as folder:
-        for below in map(os.fsdecode, MAILDIR):
-            (folder / below).mkdir(mode=0o700)
-        for start in range(0, len(stay), _MAILS_AT_ONCE):
-            part = stay[start : start + _MAILS_AT_ONCE]
-            numbers = np.array([number for _, number in part], np.int64)
-            _check_unchanged(documents, numbers, source.path)
-            for name in map(os.fsdecode, dict(part)):
-                shutil.copy2(Path(top, name), folder / name)
-            _check_unchanged(documents, numbers, source.path)
-            report(done := done + int(documents.sizes[numbers].sum()))
-        for there, file in map(find_maildir, skipped):
-            if there == source.path:
-                name = os.fsdecode(file)
-                shutil.copy2(Path(top, name), folder / name)
-        for below in ("", *map(os.fsdecode, MAILDIR)):
-            shutil.copymode(Path(top, below), folder / below)
-
-
 def _examples(documents: DocumentList) -> I64:
     """Return a document of each file, -1 if the file has none: int64 array."""
     locations = documents.locations
@@ -240,13 +209,6 @@ def _examples(documents: DocumentList) -> I64:
         file = locations.file[start : start + _AT_ONCE]
         examples[file] = np.arange(start, start + len(file))
     return examples
-
-
-def find_skipped_mails(documents: DocumentList, skipped: Iterable[SkippedFile]) -> list[bytes]:
-    """Return the paths of the skipped files that are in a Maildir."""
-    stay = (each.skipped.name for each in skipped if not each.record and each.skipped.reason.stays)
-    paths = (os.path.join(documents.home, name) for name in stay)  # noqa: PTH118 (bytes path)
-    return [path for path in paths if find_maildir(path)[0]]
 
 
 def count_bytes(documents: DocumentList, skipped: Sequence[bytes]) -> int:
@@ -401,7 +363,7 @@ def check_target(
     targets = _targets(_typed_names(documents, sources), target)
     for source, goal in zip(sources, targets, strict=True):
         if source.kind == Kind.FILE:
-            _check_folder(source.path, goal)
+            check_folder(source.path, goal)
         elif goal != STDOUT:
             _check_name(source.path, source.kind, goal)
     return sources, targets
@@ -559,19 +521,6 @@ def _typed_names(documents: DocumentList, sources: list[Source]) -> list[bytes]:
         name.removesuffix(next(iter(each.mails), b"")) or b"."
         for each, name in zip(sources, files, strict=True)
     ]
-
-
-def _check_folder(source: bytes, target: Path) -> None:
-    """Raise ParameterError if a Maildir cannot become this folder."""
-    message = ""
-    if target == STDOUT:
-        message = "standard output takes a file, and a Maildir is a folder"
-    elif target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        message = f"{target} is there already, and mails of a Maildir go to a new folder"
-    elif target.resolve().is_relative_to(os.path.realpath(os.fsdecode(source))):
-        message = f"{target} is in the Maildir that is read"
-    if message:
-        raise ParameterError(message, "name a new folder")
 
 
 def _check_room(sources: list[Source], sizes: list[int], targets: list[Path], share: float) -> None:
