@@ -103,6 +103,8 @@ def write(
     clusters: "Clusters",
     opened: "Comparison",
     more: "More | None" = None,
+    *,
+    copies_go: bool = True,
 ) -> None:
     """Write the list of the rows that go, then the files without them, and say how many rows go.
 
@@ -114,6 +116,7 @@ def write(
     clusters : documents of OTHER are behind those of DOCS.
     opened : the documents.
     more : further columns of the list.
+    copies_go : whether rows with the id and the text of a row that stays go.
 
     """
     from lshdup.sources.maildirs import find_skipped_mails
@@ -128,7 +131,7 @@ def write(
     skipped = [each.skipped for each in uncompared]
     every = (*uncompared, *documents.skipped)
     refuse_nothing(int((~not_compared).sum()), [each.skipped for each in every])
-    gone = _find_gone(clusters, documents, uncompared)
+    gone = _find_gone(clusters, documents, uncompared, copies_go)
     noun = "mail" if documents.kinds.isdisjoint(ROWS) else "row"
     every_more = [more] if more is not None else []
     if opened.mails:
@@ -200,16 +203,22 @@ class _Gone:
 
 
 def _find_gone(
-    clusters: "Clusters", documents: "DocumentList", uncompared: "list[SkippedFile]"
+    clusters: "Clusters",
+    documents: "DocumentList",
+    uncompared: "list[SkippedFile]",
+    copies_go: bool,
 ) -> _Gone:
-    """Return the rows that go: what clusters drop, and copies of compared rows, with their ids."""
+    """Return the rows that go: what clusters drop, and copies with their ids of that, or of all
+    compared rows.
+    """
     import numpy as np
 
     copies, origins = [], clusters.dropped.tolist()
     repeats = [each for each in uncompared if each.skipped.reason == Reason.COPY]
     firsts = documents.find_all([each.skipped.name for each in repeats])
     for each, first in zip(repeats, firsts, strict=True):
-        if first >= 0 and clusters.representative[first] >= 0:
+        own = clusters.representative[first] if first >= 0 else -1
+        if own >= 0 and (copies_go or own != first):
             copies.append(each)
             origins.append(first)
     every = documents.with_records(copies)

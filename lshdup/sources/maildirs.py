@@ -62,6 +62,15 @@ def copy_maildir(
             shutil.copymode(Path(top, below), folder / below)
 
 
+def find_others(source: bytes, known: Iterable[bytes]) -> list[bytes]:
+    """Return the mails of a Maildir that are none of the known files, by their names from there."""
+    found = set[bytes]()
+    for part in MAILDIR[:2]:
+        with os.scandir(source + b"/" + part) as entries:
+            found.update(part + b"/" + each.name for each in entries)
+    return sorted(each for each in found.difference(known) if b"/." not in each)
+
+
 def find_skipped_mails(documents: DocumentList, skipped: Iterable[SkippedFile]) -> list[bytes]:
     """Return the paths of the skipped files that are in a Maildir."""
     stay = (each.skipped.name for each in skipped if not each.record and each.skipped.reason.stays)

@@ -26,7 +26,7 @@ from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import count_of, join_names, quoted
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.maildirs import check_folder, copy_maildir
+from lshdup.sources.maildirs import check_folder, copy_maildir, find_others
 from lshdup.sources.parquet import column_chunks, open_parquet
 from lshdup.sources.readers import classify_file
 from lshdup.sources.records import ROWS, Kind, RecordError
@@ -182,6 +182,12 @@ def rewrite(
             check = partial(_check_unchanged, documents, path=path)
             with _reporting(goal):
                 copy_maildir(path, stay, skipped, goal, check, report)
+                others = find_others(path, [*source.mails, *(find_maildir(e)[1] for e in skipped)])
+            if others:
+                run.warn(
+                    f"{count_of(len(others), 'mail')} of {quoted(path)} not in what is written: "
+                    f"new there, or skipped by an option; one is {quoted(others[0])}"
+                )
             continue
         example = examples[number : number + 1]
         _check_unchanged(documents, example[example >= 0], path)

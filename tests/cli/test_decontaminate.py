@@ -133,6 +133,23 @@ def test_a_row_of_test_that_has_changed_removes_nothing(run, tmp_path):
     assert (tmp_path / "out.jsonl").read_text() == "".join([lines[0], *lines[2:]])
 
 
+def test_copies_of_a_row_go_with_it_only(run, tmp_path):
+    """With ids, copies of a row with its id are not compared: they go where it goes."""
+    draw = random.Random(4)
+    held, clean = words(draw, 20), words(draw, 20)
+    rows = [("a", f"{held} more"), ("b", clean), ("a", f"{held} more"), ("b", clean), ("b", held)]
+    lines = write_rows(tmp_path / "train.jsonl", rows)
+    write_rows(tmp_path / "test.jsonl", [("q", held)])
+    command = "pairs train.jsonl --against test.jsonl --write out.jsonl --removed gone.jsonl"
+    said = run(command, *ASKED, code=2).err
+    assert "1 row with the id of another, but another text, was not compared" in said
+    assert (tmp_path / "out.jsonl").read_text() == "".join([lines[1], *lines[3:]])
+    gone = [json.loads(line) for line in (tmp_path / "gone.jsonl").open()]
+    assert [(row["id"], row["containment"], row["relation"]) for row in gone] == [
+        ("a", 1.0, "holds")
+    ] * 2
+
+
 def test_a_row_of_both_sides_stays(run, tmp_path):
     draw = random.Random(3)
     write_rows(tmp_path / "train.jsonl", [(n, words(draw, 30)) for n in range(4)])

@@ -212,6 +212,15 @@ def test_a_mail_that_changes_meanwhile_is_said(run, maildir, tmp_path, monkeypat
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
 
 
+def test_mails_that_are_skipped_by_an_option_are_said(run, maildir, tmp_path):
+    """As those that come meanwhile, which no list can have."""
+    first = min((maildir / "cur").iterdir()).name
+    said = run("clusters Mail --no-store --write Clean --exclude", first).ok().err
+    assert "1 mail of 'Mail' not in what is written: new there, or skipped by an option" in said
+    assert first in said
+    assert not (tmp_path / "Clean/cur" / first).exists()
+
+
 def test_tables_show_subject_and_date(inbox):
     """Behind all other columns, and only where no program reads them."""
     folder = inbox.parent

@@ -145,7 +145,7 @@ def _write(
         return [share[rows].tolist(), relations(sizes[rows], sizes[kept])]
 
     more = removal.More(tuple(CONTAINED), describe)
-    removal.write(session, options, found.clusters, opened, more)
+    removal.write(session, options, found.clusters, opened, more, copies_go=False)
 
 
 def _rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
