@@ -127,6 +127,8 @@ OPTIONAL: dict[str, dict[str, Type]] = {
 
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
+    "pairs": "tables of mails: subjects and dates too",
+    "clusters": "tables of mails: subject and date too",
     "pairs-containment": "relation with --against",
     "passages": "text in the first row of each; whole but in tables and tsv",
     "query": "query if several DOC are asked for, or in json",
