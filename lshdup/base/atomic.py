@@ -206,13 +206,14 @@ def new_folder(path: Path) -> Iterator[Path]:
     Of a killed run the folder stays, under its temporary name. Raises OSError as the file system
     does, and if there are files in `path`.
     """
-    temporary = path.resolve().parent / f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}"
+    real = path.resolve()
+    temporary = real.parent / f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}"
     _temporary.add(temporary)  # Before the folder exists, for an interrupt.
     try:
         temporary.mkdir(mode=0o700)
         yield temporary
         os.sync()  # All its files at once: one after the other they would take minutes.
-        temporary.replace(path)
+        temporary.replace(real)
         note_kept(FILES)
     finally:
         _remove(temporary)
