@@ -154,8 +154,9 @@ def write(
     )
     repeated = sum(each.reason == Reason.REPEATED for each in skipped)
     if repeated:
-        one = f"{noun} with the id of another, but another text, was not compared, and is"
-        several = f"{noun}s with the id of another, but another text, were not compared, and are"
+        other = ", but another text," if noun == "row" else ""  # Texts of mails are not compared.
+        one = f"{noun} with the id of another{other} was not compared, and is"
+        several = f"{noun}s with the id of another{other} were not compared, and are"
         console.warn(
             f"{count_of(repeated, one, several)} in what is written; leave --id-field out if ids "
             "repeat between files"
