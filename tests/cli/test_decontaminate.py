@@ -25,6 +25,10 @@ def write_rows(path, rows):
     return lines
 
 
+def read_rows(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def brute_force(train, test, threshold, relation):
     """{id: (best containment, {(id of TEST, similarity, relation)} of these)} of what goes."""
     found = {}
@@ -81,7 +85,7 @@ def test_what_goes_is_that_of_the_definition(run, tmp_path, seed):
             size = len("".join(lines))
             assert f"{len(train)} rows: {len(kept)} kept" in said.err
             assert f"; {len(''.join(kept)):,} of {size:,} bytes" in said.err
-            gone = [json.loads(line) for line in (tmp_path / "gone.jsonl").open()]
+            gone = read_rows(tmp_path / "gone.jsonl")
             assert [row["id"] for row in gone] == [row[0] for row in train if row[0] in wanted]
             for row in gone:
                 score, best = wanted[row["id"]]
@@ -114,7 +118,7 @@ def test_parquet_csv_and_a_store(run, tmp_path):
         assert [row[0] for row in rows] == ["id", "1", "2", "3", "5"]
         gone = list(csv.DictReader(io.StringIO((tmp_path / "g.csv").read_text())))
         assert [(row["id"], row["relation"], row["same"]) for row in gone] == [
-            ("0", "both", "text"),
+            ("0", "both", "bytes"),
             ("4", "holds", ""),
         ]
 
@@ -144,7 +148,7 @@ def test_copies_of_a_row_go_with_it_only(run, tmp_path):
     said = run(command, *ASKED, code=2).err
     assert "1 row with the id of another, but another text, was not compared" in said
     assert (tmp_path / "out.jsonl").read_text() == "".join([lines[1], *lines[3:]])
-    gone = [json.loads(line) for line in (tmp_path / "gone.jsonl").open()]
+    gone = read_rows(tmp_path / "gone.jsonl")
     assert [(row["id"], row["containment"], row["relation"]) for row in gone] == [
         ("a", 1.0, "holds")
     ] * 2
@@ -160,12 +164,14 @@ def test_a_row_of_both_sides_stays(run, tmp_path):
 
 def test_what_is_refused(run, tmp_path):
     write_rows(tmp_path / "a.jsonl", [(1, "one two three four")])
+    write_rows(tmp_path / "b.jsonl", [(1, "one two three four")])
     for line, why in {
         "--against a.jsonl --write o.jsonl": "--write needs --measure containment",
         "--measure containment --write o.jsonl": "--write has no effect without --against OTHER",
         "--measure containment --relation inside": "--relation has no effect without --against",
         "--against a.jsonl --relation inside": "cannot be combined with --measure jaccard",
-        "--measure containment --against a.jsonl --write a.jsonl": "would replace --against",
+        "--measure containment --against b.jsonl --write b.jsonl": "would replace --against",
+        "--measure containment --against b.jsonl --write a.jsonl": "is one of the documents",
         "--measure containment --against a.jsonl --removed o": "no effect without --write",
         "--measure containment --against a.jsonl --write o.jsonl --unmatched": "with --unmatched",
         "--measure containment --against a.jsonl --write o.jsonl --baseline b": "with --baseline",
@@ -173,7 +179,7 @@ def test_what_is_refused(run, tmp_path):
     }.items():
         said = run("pairs a.jsonl --no-store", *line.split(), code=2).err.replace("\n  ", " ")
         assert why in said, line
-    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.jsonl", "b.jsonl"}
 
 
 # --- what is put into other texts is found --------------------------------------------------------
@@ -215,7 +221,7 @@ def test_what_is_put_in_is_found(run, tmp_path, times):
             "--write",
             "o.jsonl",
         )
-        kept = [json.loads(line)["id"] for line in (tmp_path / "o.jsonl").open()]
+        kept = [row["id"] for row in read_rows(tmp_path / "o.jsonl")]
         assert len(lines) == 160
         assert not {*kept} & {name for names in held.values() for name in names}
         assert len(kept) == 40

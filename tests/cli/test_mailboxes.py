@@ -1,10 +1,12 @@
 """Mailboxes written without the mails that may go, as Python's mailbox module reads them."""
 
+import email
 import hashlib
 import json
 import mailbox
 import os
 import random
+from contextlib import closing
 from email.header import Header
 from itertools import pairwise
 
@@ -51,8 +53,8 @@ def snapshot(folder):
 
 def mails_of(path):
     """[(`From ` line, mail)] of a mailbox, as Python reads it."""
-    box = mailbox.mbox(path, create=False)
-    return [(box.get_message(key).get_from(), box.get_bytes(key)) for key in box.iterkeys()]
+    with closing(mailbox.mbox(path, create=False)) as box:
+        return [(box.get_message(key).get_from(), box.get_bytes(key)) for key in box.iterkeys()]
 
 
 def parts_of(data):
@@ -89,11 +91,11 @@ def test_a_mailbox_without_the_rest(run, inbox, tmp_path):
     listed = [json.loads(line) for line in (tmp_path / "gone.jsonl").read_text().splitlines()]
     assert [*listed[0]][:6] == ["id", "kept", "similarity", "file", "kept_file", "same"]
     assert [*listed[0]][6:] == ["subject", "date", "message_id"]
-    box = mailbox.mbox(inbox, create=False)
     for row, number in zip(listed, range(1, 40, 2), strict=True):
         assert row["id"] == f"Inbox.mbox:{number + 1}"
         assert row["kept"] == f"Inbox.mbox:{number}"
-        fields = [box[number][name] for name in ("Subject", "Date", "Message-ID")]
+        told = email.message_from_bytes(before[number][1])
+        fields = [told[name] for name in ("Subject", "Date", "Message-ID")]
         assert [row["subject"], row["date"], f"<{row['message_id']}>"] == fields
     # What is written has no groups, and the list of another run is the same.
     assert run("clusters Clean.mbox --no-store --check").err.count("no groups") == 1
@@ -126,7 +128,7 @@ def maildir(tmp_path):
         each.set_subdir("cur" if number % 4 else "new")
         each.set_flags("FRS"[: number % 4])
         made.add(each)
-    (tmp_path / "Mail/cur/1.a.b:2,S").write_bytes(b"From: a@b.c\nTo: d@e.f\n\nx\0y\n" * 9)
+    (tmp_path / "Mail/cur/1.a.b:2,S").write_bytes(b"\0\1\2" * 9)
     (tmp_path / "Mail/dovecot-uidlist").write_text("3 V1 N31 of one server\n")
     for at, path in enumerate(sorted((tmp_path / "Mail").rglob("*"))):
         if path.is_file():
