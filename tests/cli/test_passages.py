@@ -179,7 +179,7 @@ def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
     draw = random.Random(7)
     pieces = [filling(seed, draw.randrange(20, 30)) for seed in range(12)]
     closings = [". ", ". ", ".", "!” ", "…\n", "。", ") – ", ' "', " ", "\n\n", ", "]
-    openings = ["(", "(„", " ¿", "", "", " ", "word(", " « "]
+    openings = ["(", "(„", " ¿", "", "", " ", "( ", " « "]
     usual, first = ([draw.choice(some) for _ in pieces] for some in (closings, openings))
     texts = []
     for number in range(60):

@@ -49,7 +49,7 @@ Examples:
     plain_option("--unmatched", is_flag=True, requires=("--against",), brief=True,
                  help="Instead of the pairs: the documents of DOCS that are in none, nor in "
                       "OTHER."),
-    plain_option("--relation", type=click.Choice(("holds", "inside", "both")), brief=True,
+    plain_option("--relation", type=click.Choice(("holds", "inside", "both")),
                  requires=("--against",), excludes=("--measure jaccard", "--unmatched"),
                  show_default="both; of --write holds",
                  help="Only pairs in which a holds b, or is inside it, or both of these; of equal "
