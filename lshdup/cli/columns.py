@@ -96,6 +96,8 @@ LISTINGS: dict[str, dict[str, Type]] = {
                      "a": _or_empty(NAME), "b": _or_empty(NAME), "similarity": _or_empty(SHARE),
                      "same": SAME},
     "show-group": {"variant": COUNT, "line": COUNT, "kept": TEXT, "text": TEXT, "name": NAME},
+    "show-shared": {"tokens": COUNT, "a_start": COUNT, "b_start": COUNT, "a_line": COUNT,
+                    "b_line": COUNT, "a": TEXT, "b": TEXT},
     "show-shingles": {"in": _one_of("both", "a", "b"), "shingle": TEXT, "text": TEXT},
     "accuracy": {"scheme": TEXT, "perms": COUNT, "epsilon": SHARE, "runs": COUNT, "pairs": COUNT,
                  "off": NUMBER,
@@ -178,6 +180,8 @@ COMPARISON = {
     "only_b": COUNT,
     "removed_a": COUNT,
     "removed_b": COUNT,
+    "share_a": SHARE,
+    "share_b": SHARE,
 }
 
 
