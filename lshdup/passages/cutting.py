@@ -1,4 +1,4 @@
-"""Texts without some of their parts: the rows of files written back, all else as it is."""
+"""JSON Lines and Parquet files without parts of their texts: all else is as it was."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from lshdup.errors import ParameterError
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.jsonlines import find_values
 from lshdup.sources.records import Kind, split_fields
-from lshdup.sources.rewriting import Open, rewrite
+from lshdup.sources.rewriting import Change, Open, rewrite
 
 I64 = NDArray[np.int64]
 
@@ -56,7 +56,7 @@ def write_cut(
     return paths, change.uncut
 
 
-class _Cutting:
+class _Cutting(Change):
     """The change of records whose texts lose some parts; see `write_cut`.
 
     names : of the fields that make a text.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,19 +72,34 @@ class Source(NamedTuple):
     mails: dict[bytes, int]
 
 
-class Change(Protocol):
+class Change:
     """What is written instead of some records."""
+
+    def find(self, documents: DocumentList, number: int, mine: I64) -> tuple[I64, I64, I64]:
+        """Return the rows of a file that change: starts and lengths, as `RecordList` has them, and
+        the document that each is, -1 for a row that is none: int64 arrays of shape (m,).
+
+        number : of the file. mine : int64 array, its documents that change.
+        """
+        locations = documents.locations
+        return locations.starts[mine], locations.lengths[mine], mine
 
     def line(self, document: int, line: bytes) -> bytes:
         """Return what is written instead of a line with its end."""
+        raise NotImplementedError
+
+    def schema(self, schema: Any) -> Any:
+        """Return the schema of what is written instead of a Parquet file."""
+        return schema
 
     def rows(self, table: Any, rows: I64, documents: I64) -> Any:
         """Return what is written instead of a table of pyarrow, given rows of the table, and the
         documents that they are: int64 arrays.
         """
+        raise NotImplementedError
 
 
-class _Dropping:
+class _Dropping(Change):
     """The change of records that are left out."""
 
     def line(self, document: int, line: bytes) -> bytes:
@@ -192,7 +207,8 @@ def rewrite(
         example = examples[number : number + 1]
         _check_unchanged(documents, example[example >= 0], path)
         mine = changed[slice(*np.searchsorted(of_file, [number, number + 1]))]
-        starts, lengths = locations.starts[mine], locations.lengths[mine]
+        with _reporting(goal):
+            starts, lengths, mine = change.find(documents, number, mine)
         is_new = kind == Kind.MBOX and goal != STDOUT and not goal.exists()
         with _reporting(goal), open_target(goal) as out:
             if kind == Kind.PARQUET:
@@ -305,7 +321,7 @@ def _write_parquet(
     """
     with (
         open_parquet(path) as (pa, pq, file),
-        pq.ParquetWriter(out, file.schema_arrow, **_as_before(file)) as writer,
+        pq.ParquetWriter(out, change.schema(file.schema_arrow), **_as_before(file)) as writer,
     ):
         at, size = 0, os.path.getsize(path)  # noqa: PTH202 (bytes path)
         for table in _read_parts(pa, file):

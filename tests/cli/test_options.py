@@ -139,6 +139,8 @@ passages --keep | ... --emit spans + --keep longest
 passages --prefer | ... --emit spans + --prefer page.html
 --emit | --emit drop
 clusters --write | rows.jsonl + --write out.jsonl
+--annotate | rows.jsonl + --annotate out.jsonl
+--keep-by | rows.jsonl + --keep-by name
 passages --write | rows.jsonl + --write out.jsonl
 pairs --write | rows.jsonl --against other --measure containment + --write out.jsonl
 pairs --removed | rows.jsonl --against other --measure containment --write o.jsonl + --removed gone

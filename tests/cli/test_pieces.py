@@ -14,6 +14,7 @@ from tests.running import as_variables, clean_environment, run_program
 #: What is large enough that no folder of the other tests fills it, and a size that these do fill.
 SIZES = {
     "collection.batches.BYTES_AT_ONCE": 4096,
+    "collection.annotating._PIECE": 3,
     "collection.filtering._PIECE": 4,
     "collection.name_lists._PIECE": 4,
     "collection.collect._AT_ONCE": 4,
@@ -84,6 +85,8 @@ pairs d/rows.jsonl --against o --no-store -q -t 0.6 --measure containment --rela
 clusters Mail --no-store -q -t 0.6 --write Clean --removed -
 clusters Mail --no-store -q -t 0.6 --format table
 pairs Mail --no-store -q -t 0.6 --format table
+clusters d/rows.jsonl --no-store -q -t 0.6 --annotate - --keep-by text:least
+clusters d --no-store -q -t 0.6 --removed -
 passages d --no-store -q
 folders d -q -t 0.6
 query d/licences/MIT.txt -q -t 0.3

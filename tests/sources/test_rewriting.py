@@ -179,7 +179,7 @@ def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
     order = np.argsort(documents.locations.starts)
     before, seen, reported = pa.total_allocated_bytes(), [], []
 
-    class DropEven:
+    class DropEven(rewriting.Change):
         def rows(self, table, rows, which):
             assert documents.locations.starts[which].tolist() == table["n"].take(rows).to_pylist()
             seen.append(pa.total_allocated_bytes() - before)
