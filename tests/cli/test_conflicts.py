@@ -29,7 +29,8 @@ pairs d --against d --unmatched | --baseline=f --changed-since=HEAD | with --unm
 pairs d | --update-baseline | without --baseline FILE
 pairs d --baseline f --update-baseline | --changed-since=HEAD | with --update-baseline
 clusters d --linkage single | --against=d | with --linkage single
-clusters d | --removed=f | without --write
+clusters d --write w | --annotate=f | with --write FILE|DIR/
+clusters d --keep central | --keep-by=x | with --keep central
 passages d | --removed=f | without --write
 pairs | --include=x --exclude=x --gitignore --hidden --follow --max-bytes=1000 | without DOCS
 pairs | --text-field=x --id-field=x --archives --split=x | without DOCS

@@ -139,6 +139,8 @@ passages --keep | ... --emit spans + --keep longest
 passages --prefer | ... --emit spans + --prefer page.html
 --emit | --emit drop
 clusters --write | rows.jsonl + --write out.jsonl
+--annotate | rows.jsonl + --annotate out.jsonl
+--keep-by | rows.jsonl + --keep-by name
 passages --write | rows.jsonl + --write out.jsonl
 --removed | rows.jsonl --write out.jsonl + --removed gone
 --top | --top 1
