@@ -151,6 +151,8 @@ class DocumentParams(_Params):
     gitignore : leave out what .gitignore files say.
     include, exclude : patterns of .gitignore.
     max_bytes : larger files are skipped.
+    whole : what is compared are bytes, so that a mailbox in a folder is one file; and files of up
+        to so many bytes are taken, whatever `max_bytes`. 0: texts are compared.
     text_field, id_field : fields of a record with its text and its name. Without a text field,
         records in folders are not read; without an id field, a record is called FILE:NUMBER.
     archives : open archives in folders. split : regular expression of lines that begin a document.
@@ -163,6 +165,7 @@ class DocumentParams(_Params):
     exclude: tuple[str, ...] = ()
     gitignore: bool = False
     max_bytes: int = DEFAULT_MAX_BYTES
+    whole: int = 0
     text_field: str = ""
     id_field: str = ""
     archives: bool = False
@@ -181,7 +184,7 @@ class DocumentParams(_Params):
 class ShingleParams(_Params):
     """How a text becomes a shingle set (docs/reference/definitions.md).
 
-    tokens : word, symbols, char, terms or ids.
+    tokens : word, symbols, char, terms or ids; of `WHOLE_DOCUMENTS` bytes, which no option says.
     k : tokens in a shingle; 0: the default of the tokens.
     bag : count repeats.
     normalize : NFKC.
@@ -224,7 +227,7 @@ class ShingleParams(_Params):
         )
         is_mix = self.hash == "mix64"
         _check(not self.key or is_mix, "--hash poly31 takes no key", "leave --hash-key out")
-        _check_choice("--tokens", self.tokens, TOKENS)
+        _check_choice("--tokens", self.tokens, (*TOKENS, "bytes"))
         _check_choice("--hash", self.hash, HASHES)
         _check_choice("--markup", self.markup, MARKUP)
         _check_choice("--mail-quotes", self.mail_quotes, MAIL_QUOTES)
@@ -233,7 +236,7 @@ class ShingleParams(_Params):
             f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",
         )
         if self.k == 0:
-            object.__setattr__(self, "k", DEFAULT_K[self.tokens])
+            object.__setattr__(self, "k", DEFAULT_K.get(self.tokens, 1))
         _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
         _check(
             self.tokens != "ids" or self.k == 1,
@@ -252,6 +255,11 @@ class ShingleParams(_Params):
                 unknown = "which Python does not know as an encoding of text"
                 message = f"--encoding is {quoted(self.encoding)}, {unknown}"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
+
+    @property
+    def of_bytes(self) -> bool:
+        """Whether a document is compared by its bytes alone: it has no text."""
+        return self.tokens == "bytes"
 
     def count_shingles(self, tokens: int) -> int:
         """Return the number of shingles of a document of so many tokens, if none is repeated."""
@@ -276,6 +284,9 @@ def key_name(secret: bytes) -> str:
 
 
 DEFAULT_SHINGLE = ShingleParams()
+
+#: The definition of documents that are compared by their bytes alone.
+WHOLE_DOCUMENTS = ShingleParams(tokens="bytes")
 
 #: Tokens of the smallest document that is not inside others, or like them, by accident.
 FEW_TOKENS = 20
@@ -405,6 +416,8 @@ class ClusterParams(_Params):
         newest, oldest: time of the file. path-order: byte order of the names. Ties go to the first
         name in byte order; of "central", to the default rule. Whole files come before parts.
     prefer : folders and patterns that come before `keep`, the strongest first.
+    keep_by : a field of rows that comes between the two: the greatest value is kept, or with :least
+        behind the name the least.
     max_bucket : as for pairs.
     """
 
@@ -412,6 +425,12 @@ class ClusterParams(_Params):
     keep: str = ""
     prefer: tuple[str, ...] = ()
     max_bucket: int = 0
+    keep_by: str = ""
+
+    @property
+    def keep_field(self) -> tuple[str, bool]:
+        """The field of `keep_by`, and whether its least value is kept."""
+        return self.keep_by.removesuffix(":least"), self.keep_by.endswith(":least")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -420,6 +439,8 @@ class ClusterParams(_Params):
             _check_choice("--keep", self.keep, KEEP)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
+        is_named = bool(self.keep_field[0]) or not self.keep_by
+        _check(is_named, f"--keep-by {self.keep_by} names no field", "name one, as in score:least")
 
 
 @dataclass(frozen=True)

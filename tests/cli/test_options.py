@@ -35,7 +35,7 @@ ARGUMENTS = {
 _FLAGS = """
 --gitignore --hidden --follow --archives --bag --keep-case --no-normalize --mail --mail-headers
 --exact --collapse-copies --histogram --check --no-store --header -h --side-by-side --lines
---shingles --passages-of-corpus --all
+--shingles --shared --passages-of-corpus --all
 """.split()
 SHOWN = {flag: flag for flag in _FLAGS}
 SHOWN |= {
@@ -60,6 +60,7 @@ _SHOWN = """
 --format-seconds | 2> d office + --format-seconds 1e-9
 --min-tokens | --min-tokens 50
 --max-bytes | --max-bytes 300
+--min-bytes | d --same bytes + --min-bytes 100KB
 --text-field | --text-field body
 --id-field | rows.jsonl + --id-field name
 --split | --split ^Chapter
@@ -138,6 +139,8 @@ passages --keep | ... --emit spans + --keep longest
 passages --prefer | ... --emit spans + --prefer page.html
 --emit | --emit drop
 clusters --write | rows.jsonl + --write out.jsonl
+--annotate | rows.jsonl + --annotate out.jsonl
+--keep-by | rows.jsonl + --keep-by name
 passages --write | rows.jsonl + --write out.jsonl
 --removed | rows.jsonl --write out.jsonl + --removed gone
 --top | --top 1
