@@ -33,6 +33,12 @@ pairs d --against d --unmatched | --baseline=f --changed-since=HEAD | with --unm
 pairs d | --update-baseline | without --baseline FILE
 pairs d --baseline f --update-baseline | --changed-since=HEAD | with --update-baseline
 clusters d --linkage single | --against=d | with --linkage single
+pairs d | --removed=f | without --write
+pairs d | --write=f | without --against OTHER
+pairs d --measure containment | --relation=holds | without --against OTHER
+pairs d --against d | --relation=holds | with --measure jaccard
+pairs d --against d --unmatched --measure containment | --relation=both --write=f | with --unmatched
+pairs d --against d --baseline f --measure containment | --write=f | with --baseline
 clusters d --write w | --annotate=f | with --write FILE|DIR/
 clusters d --keep central | --keep-by=x | with --keep central
 passages d | --removed=f | without --write
