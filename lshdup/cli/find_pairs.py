@@ -26,6 +26,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.candidates import Buckets
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
+from lshdup.workspace.accepted import find_accepted
 from lshdup.workspace.against import load_sides
 from lshdup.workspace.comparing import Comparison, load_comparison
 
@@ -45,7 +46,7 @@ def open_comparison(
     if not options.against:
         opened = load_comparison(workspace, request, method, clustering=clustering)
         say_collection(session, opened.here, least)
-        return opened
+        return _leave_out_accepted(session, options, opened)
     report_skipped = console.report_skipped_of_other
     opened = load_sides(workspace, request, options.against, method, report_skipped)
     say_collection(session, opened.here, 1, " of DOCS")
@@ -64,7 +65,16 @@ def open_comparison(
             "DOCS and OTHER are one and the same document",
             "name another on one of the sides",
         )
-    return opened
+    return _leave_out_accepted(session, options, opened)
+
+
+def _leave_out_accepted(session: Session, options: FindOptions, opened: Comparison) -> Comparison:
+    """Return the comparison without the pairs that a person has accepted."""
+    if options.show_accepted:
+        return opened
+    prints, shingle = opened.sides.prints.text_prints, opened.here.shingle
+    path, lists = options.accepted, opened.lists
+    return opened.leave_out(find_accepted(session.run, path, lists, shingle, prints, opened.names))
 
 
 def find_pairs(session: Session, options: FindOptions) -> tuple[Comparison, Pairs, ExpandedPairs]:

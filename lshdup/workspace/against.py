@@ -23,8 +23,10 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import side_of
 from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
+from lshdup.compare.expand_duplicates import NO_KEYS
 from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound
+from lshdup.compare.scored_pairs import take_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
@@ -271,7 +273,12 @@ def leave_out_changed(both: Comparison, skipped: Callable[[Skipped], None]) -> C
     kept = there.take(run, np.setdiff1d(every, changed))
     side = _without_lost(kept, side_of(run.but(skipped=skipped), kept), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
-    return replace(both, there=kept, sides=sides)
+    rest = replace(both, there=kept, sides=sides, apart=None)
+    if both.apart is None:
+        return rest
+    split = len(both.here.documents)
+    stay = np.concatenate([np.arange(split), split + np.setdiff1d(every, changed)])
+    return rest.leave_out(take_pairs(both.apart.keys, stay))
 
 
 def find_clusters_against(
@@ -304,7 +311,8 @@ def find_clusters_against(
     found.assign(stays, stays, 1.0)
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, both.request), rest)
-    groups = _cluster_rest(both, here.take(run, rest), order, params)
+    apart = take_pairs(both.apart.keys, rest) if both.apart is not None else NO_KEYS
+    groups = _cluster_rest(both, here.take(run, rest), order, params, apart)
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
@@ -334,12 +342,17 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
 
 
 def _cluster_rest(
-    both: Comparison, rest: Collection, order: Preference, params: ClusterParams
+    both: Comparison,
+    rest: Collection,
+    order: Preference,
+    params: ClusterParams,
+    apart: NDArray[np.uint64],
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
     run = both.run
     if both.method.same:
-        return find_same_clusters(run, rest, both.method.same, order.order)
+        return find_same_clusters(run, rest, both.method.same, order.order, apart)
     side = side_of(run, rest)
     index = None if both.method.exact else build_index(run, rest, both.params)
-    return find_clusters(run, rest, index, side, both.params.threshold, params, order)
+    threshold = both.params.threshold
+    return find_clusters(run, rest, index, side, threshold, params, order, apart=apart)

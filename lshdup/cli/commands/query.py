@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from lshdup.cli.console import Console
 from lshdup.cli.help import amend, define, option, stack
 from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
+    accepted_options,
     band_options,
     list_columns,
     measure_option,
@@ -43,6 +45,8 @@ class QueryOptions(OutputOptions):
     measure: str
     same: str | None
     top: int | None
+    accepted: Path | None = None
+    show_accepted: bool = False
 
 
 @list_columns("query", "query-containment")
@@ -67,6 +71,7 @@ Examples:
            help="At most N documents for each DOC: the most similar ones; of equally similar "
                 "ones, the first names."),
     same_option,
+    accepted_options,
     option("--check", is_flag=True, brief=True,
             help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked "
                  "up."),
@@ -144,7 +149,7 @@ def _rows(
         if console.is_check and not holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        for row in _find(session, collection, indexed, side, query, shown, options):
+        for row in _find(session, collection, indexed, side, query, each.name, options):
             yield (*row, each.name)
 
 
@@ -167,18 +172,29 @@ def _find(
     indexed: "IndexedCollection | None",
     side: "Side",
     query: "Query",
-    shown: str,
+    name: bytes,
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of a document, without its name."""
     import numpy as np
 
+    from lshdup.compare.scored_pairs import unpack_pairs
     from lshdup.compare.sides import LEVELS
     from lshdup.compare.verification import relations
+    from lshdup.workspace.accepted import find_accepted
     from lshdup.workspace.index import find_near
 
     same, threshold = options.same, options.threshold
     near = find_near(session.workspace, side, query, threshold, indexed)
+    documents, n = collection.documents, len(near.documents)
+    if not options.show_accepted:
+        prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
+        named = [*documents.typed_names(near.documents), name]
+        accepted = find_accepted(
+            session.run, options.accepted, [documents], collection.shingle, prints,
+            lambda rows: [named[row] for row in rows.tolist()], of=n,
+        )  # fmt: skip
+        near = near.take(np.setdiff1d(np.arange(n), unpack_pairs(accepted)[0]))
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]
@@ -188,7 +204,7 @@ def _find(
         if indexed is None:
             likeness = f"has containment {threshold:g} or more with"
         likeness = f"has the same {same} as" if same else likeness
-        session.console.say(f"none of {stored} {likeness} {shown}")
+        session.console.say(f"none of {stored} {likeness} {printable(name)}")
     warn_of_changes(session, collection.documents, near.documents)
     names = collection.documents.typed_names(near.documents)
     scores: list[list[Cell]] = [near.similarity.tolist()]

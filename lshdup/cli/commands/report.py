@@ -8,6 +8,7 @@ from lshdup.base.system import is_stdout
 from lshdup.cli.help import define, option, plain_option
 from lshdup.cli.options import (
     ReportOptions,
+    accepted_options,
     exact_option,
     keep_options,
     max_bucket_option,
@@ -31,6 +32,7 @@ Examples:
 """,
 )
 @table_options
+@accepted_options
 @exact_option
 @max_bucket_option
 @keep_options

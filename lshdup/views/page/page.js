@@ -136,9 +136,24 @@ function nameOf(d) {
 
 const sizeOf = (d) => plural(documents.shingles[d], "shingle");
 
+const accepted = new Map();  // what a person calls no duplicates: pairs of documents, by the pair of their kinds
+
+/** A button that puts the documents of two kinds on the list of pairs that are no duplicates, or takes them from it. */
+function acceptButton(from, to) {
+  const key = from < to ? `${from},${to}` : `${to},${from}`, button = element("button", { className: "accept", type: "button", textContent: "not a duplicate" });
+  const press = () => button.setAttribute("aria-pressed", String(accepted.has(key)));
+  button.addEventListener("click", () => {
+    if (!accepted.delete(key)) accepted.set(key, kinds[from].flatMap((a) => kinds[to].map((b) => [a, b])));
+    press();
+    drawAccepted();
+  });
+  press();
+  return button;
+}
+
 /** What differs from one document to another. */
 function passagesOf(from, to) {
-  const box = element("div", { className: "passages", tabIndex: 0 });
+  const box = element("div", { className: "passages", tabIndex: 0 }, element("p", {}, acceptButton(from, to)));
   const key = `${from},${to}`, back = `${to},${from}`, flipped = back in passages, segments = passages[flipped ? back : key];
   const ends = [from, to].map((kind) => names[kinds[kind][0]]);
   if (segments === undefined) {
@@ -333,6 +348,15 @@ function drawLists() {
   if (data.changed) warnings.push(`${plural(data.changed, "document")} changed or vanished since the last run: nothing near them goes; run it again with DOCS`);
   $("warning").textContent = warnings.join("\n");
   $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit keep${isNul ? " -0" : ""} > keep.txt`;
+}
+
+/** The pairs that are no duplicates, as lines of `lshdup pairs`. */
+function drawAccepted() {
+  const nameOf = (d) => lists.names[documents.line[d]];
+  const pairs = lists ? [...accepted.values()].flat().map((pair) => pair.map(nameOf)).filter((pair) => pair.every(Boolean)) : [];
+  $("accepted").hidden = !pairs.length;
+  $("save-accepted").textContent = `Save ${plural(pairs.length, "pair")} of no duplicates`;
+  $("save-accepted").onclick = () => save("accepted.tsv", pairs.map((pair) => pair.join("\t")), "\n");
 }
 
 /** What was not compared: how many for each reason, and the names. */
