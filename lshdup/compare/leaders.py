@@ -18,7 +18,7 @@ from lshdup.base.run import Run, run_in_parts
 from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.expand_duplicates import NO_KEYS
-from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
+from lshdup.compare.scored_pairs import hold_pairs, pack_pairs, unpack_pairs
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.kernels import clusters as kernels
 from lshdup.lsh.candidates import Components, PairArrays
@@ -59,7 +59,7 @@ def cluster_buckets(
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
     expected = run.arrays.take(np.asarray(sizes), components.documents)
-    barred = _by_position(components.documents, apart)
+    barred = _by_position(components.documents, apart, len(sizes))
     search = _LeaderSearch(run, components, expected, source, threshold, barred)
     search.search()
     compared, leader, score = search.compared, search.leader, search.similarity
@@ -77,15 +77,16 @@ def cluster_buckets(
     return clusters, compared
 
 
-def _by_position(documents: NDArray[np.uint32], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the keys of pairs of documents as ascending keys of their positions."""
-    left, right = unpack_pairs(keys)
-    at = np.flatnonzero(contains(np.sort(np.concatenate([left, right])), documents))
-    at = at[np.argsort(documents[at])]
-    known = documents[at]
-    both = contains(known, left) & contains(known, right)
-    a, b = (at[np.searchsorted(known, each[both])] for each in (left, right))
-    return np.sort(pack_pairs(np.minimum(a, b), np.maximum(a, b)))
+def _by_position(
+    documents: NDArray[np.uint32], keys: NDArray[np.uint64], n: int
+) -> NDArray[np.uint64]:
+    """Return the keys of pairs of n documents as ascending keys of their positions."""
+    if not len(keys):
+        return keys
+    position = np.full(n, _NONE, np.uint32)
+    position[documents] = np.arange(len(documents))
+    a, b = np.sort([position[each] for each in unpack_pairs(keys)], axis=0)
+    return np.sort(pack_pairs(a, b)[b != _NONE])
 
 
 class _SetsInMemory:

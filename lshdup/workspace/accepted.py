@@ -10,7 +10,8 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.atomic import replace_file
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.base.wording import count_of
@@ -32,6 +34,8 @@ from lshdup.workspace.request import check_conflict
 Line = tuple[bytes, bytes, int, int]
 
 _HEAD = {"lshdup": "accepted pairs", "version": 1}
+
+_CELLS = ("a", "b", "a_text", "b_text", "note")
 
 #: Parameters on which the fingerprint of a text does not depend.
 _NOT_OF_TEXTS = {"k": 0, "bag": False, "min_tokens": 0}
@@ -68,14 +72,10 @@ class Accepted:
             names.setdefault(text_b, set()).add(b)
         return names
 
-    @cached_property
-    def prints(self) -> Counter[tuple[int, int]]:
-        """The number of lines of each pair of fingerprints, the smaller one first."""
-        return Counter((min(a, b), max(a, b)) for _, _, a, b in self.lines)
-
     def count_gone(self, now: "Accepted") -> int:
         """Return how many lines stand for nothing that is in `now`."""
-        return (self.prints - now.prints).total()
+        before, after = (Counter(tuple(sorted(x[2:])) for x in each.lines) for each in (self, now))
+        return (before - after).total()
 
     def check(self, path: Path, shingle: ShingleParams, remedy: str) -> None:
         """Raise ArtifactError if fingerprints of these parameters are others."""
@@ -94,22 +94,20 @@ class Accepted:
         texts = {
             name: is_ for name, is_ in self.texts.to_json().items() if name not in _NOT_OF_TEXTS
         }
-        head = _HEAD | {"of": "texts" if self.of_texts else "pairs", "texts": texts}
+        rows: list[dict[str, Any]] = [
+            _HEAD | {"of": "texts" if self.of_texts else "pairs", "texts": texts}
+        ]
+        for line in sorted(self.lines):
+            cells = *map(os.fsdecode, line[:2]), *(f"{each:016x}" for each in line[2:])
+            rows.append(dict(zip(_CELLS, (*cells, self.lines[line]), strict=True)))
         try:
             with replace_file(path) as file:
-                for row in (head, *map(self._row, sorted(self.lines))):
+                for row in rows:
                     text = json.dumps(row, ensure_ascii=False)
                     file.write(text.encode("utf-8", "backslashreplace") + b"\n")
         except OSError as error:
             message = f"{path} cannot be written: {error.strerror}"
             raise InputError(message, "make room, or name another file") from None
-
-    def _row(self, line: Line) -> dict[str, str]:
-        a, b, text_a, text_b = line
-        names = {"a": os.fsdecode(a), "b": os.fsdecode(b)}
-        return names | {
-            "a_text": f"{text_a:016x}", "b_text": f"{text_b:016x}", "note": self.lines[line]
-        }  # fmt: skip
 
 
 def make_line(a: bytes, text_a: int, b: bytes, text_b: int) -> Line:
@@ -130,15 +128,10 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
     if option == "--baseline":
         kind, anew = "baseline", "--update-baseline"
     try:
-        head, *texts = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        message = f"{what} is not there"
-        raise InputError(message, f"{anew} writes it") from None
+        head, *texts = path.read_bytes().splitlines() or [b""]
     except OSError as error:
         message = f"{what} cannot be read: {error.strerror}"
-        raise InputError(message, "name another file") from None
-    except ValueError:  # an empty file
-        head, texts = b"", []
+        raise InputError(message, f"name another file; {anew} writes one") from None
     try:
         said = json.loads(head)
         shingle = ShingleParams.from_json(said.pop("texts") | _NOT_OF_TEXTS)
@@ -157,20 +150,18 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
         except (ValueError, KeyError, TypeError, RecursionError):
             if not repair:
                 message = f"{what} is damaged: line {number} is no pair"
-                hint = "mend a merge that left its marks there; or "
-                hint += f"{anew} writes it anew" if option == "--baseline" else "remove the line"
+                hint = "mend a merge that left its marks there, or remove the line"
                 raise ParameterError(message, hint) from None
     return Accepted(shingle, lines, of == "texts")
 
 
 def _parse(text: bytes) -> tuple[Line, str]:
-    row = json.loads(text)
-    prints = [bytes.fromhex(row[name]) for name in ("a_text", "b_text")]
-    note = row.get("note", "")
-    if any(len(each) != 8 for each in prints) or not isinstance(note, str):
+    a, b, *prints, note = map(({"note": ""} | json.loads(text)).__getitem__, _CELLS)
+    a_text, b_text = map(bytes.fromhex, prints)
+    if not len(a_text) == len(b_text) == 8 or not isinstance(note, str):
         raise ValueError
-    a, b = (int.from_bytes(each) for each in prints)
-    return make_line(os.fsencode(row["a"]), a, os.fsencode(row["b"]), b), note
+    texts = int.from_bytes(a_text), int.from_bytes(b_text)
+    return make_line(os.fsencode(a), texts[0], os.fsencode(b), texts[1]), note
 
 
 class Review:
@@ -203,28 +194,26 @@ class Review:
         #: What stands in the file for each document: a name, or with `of_texts` a text.
         self._place = np.full(len(prints), -1, np.int64)
         numbers: dict[tuple[int, bytes], int] = {}
+
+        def number(text: int, name: bytes) -> int:
+            return numbers.setdefault((text, b"" if accepted.of_texts else name), len(numbers))
+
         for text, known in accepted.names.items():
             group = self._names.get(text, {})
             gone, new = sorted(known.difference(group)), [n for n in group if n not in known]
-            renamed = dict(zip(new, gone, strict=False))
-            for name, same in (renamed | {n: n for n in known.intersection(group)}).items():
-                key = (text, b"" if accepted.of_texts else same)
-                self._place[group[name]] = numbers.setdefault(key, len(numbers))
+            there = {name: name for name in known.intersection(group)}
+            for name, same in (there | dict(zip(new, gone, strict=False))).items():
+                self._place[group[name]] = number(text, same)
         self.is_known = self._place >= 0
-        keys = set[int]()
-        for a, b, text_a, text_b in accepted.lines:
-            ends = (text_a, a), (text_b, b)
-            at = [numbers.get((text, b"" if accepted.of_texts else n), -1) for text, n in ends]
-            if min(at) >= 0:
-                keys.add((min(at) << 32) + max(at))
-        self._keys = np.array(sorted(keys), np.uint64)
+        ends = [(number(x, a), number(y, b)) for a, b, x, y in accepted.lines]
+        left, right = np.sort(np.array(ends, np.int64).reshape(-1, 2)).T
+        self._keys = distinct(pack_pairs(left, right))[0]
 
     def is_new(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which pairs are not known: bool array of the shape of `left`."""
         known = self.is_known[left] & self.is_known[right]
-        new: NDArray[np.bool_] = ~(
-            known & hold_pairs(self._keys, self._place[left], self._place[right])
-        )
+        known &= hold_pairs(self._keys, self._place[left], self._place[right])
+        new: NDArray[np.bool_] = ~known
         return new
 
     def list_pairs(self) -> NDArray[np.uint64]:
@@ -234,8 +223,9 @@ class Review:
         for document, at in zip(documents.tolist(), self._place[documents].tolist(), strict=True):
             members.setdefault(at, []).append(document)
         ends = zip(*(each.tolist() for each in unpack_pairs(self._keys)), strict=True)
-        pairs = ((i, j) for a, b in ends for i in members[a] for j in members[b] if i != j)
-        return np.array(sorted({(min(each) << 32) + max(each) for each in pairs}), np.uint64)
+        some = (product(members.get(a, ()), members.get(b, ())) for a, b in ends)
+        pairs = {(min(i, j) << 32) + max(i, j) for each in some for i, j in each if i != j}
+        return np.array(sorted(pairs), np.uint64)
 
     def summarize(self, pieces: Iterable[tuple[Any, ...]]) -> Accepted:
         """Return the baseline in which all pairs of the run are known.
@@ -296,12 +286,6 @@ def list_folders(lists: Iterable[DocumentList]) -> list[bytes]:
     return list({os.path.realpath(each or b"."): each for each in folders}.values())
 
 
-def _are_of(
-    texts: NDArray[np.uint64], prints: NDArray[np.uint64], rows: slice
-) -> NDArray[np.bool_]:
-    return contains(texts, prints[rows])
-
-
 def find_accepted(
     run: Run,
     path: Path | None,
@@ -332,8 +316,10 @@ def find_accepted(
         accepted = load_accepted(each, "--accepted" if path is not None else "")
         accepted.check(each, shingle, "name another list: --accepted FILE")
         texts = np.array(sorted(accepted.names), np.uint64)
-        some = run.arrays.where(len(prints), partial(_are_of, texts, prints))
-        pairs = Review(accepted, prints, some, names_from(each.parent, names(some))).list_pairs()
+        parts = slices_of(len(prints))
+        some = [rows_of(each)[contains(texts, prints[each])] for each in parts]
+        few = np.concatenate([np.zeros(0, np.int64), *some])
+        pairs = Review(accepted, prints, few, names_from(each.parent, names(few))).list_pairs()
         if of is not None:
             pairs = pairs[unpack_pairs(pairs)[1] == of]
         if len(pairs):

@@ -104,7 +104,8 @@ class Comparison:
         if apart is None:
             return found
         across = sides.identical(found.pairs)
-        pairs = apart.separate(run, found.pairs, across=across, sizes=self._sizes)
+        sizes = sides.sizes if self.method.measure == "containment" else None
+        pairs = apart.separate(run, found.pairs, across=across, sizes=sizes)
         estimated = found.estimated
         if len(estimated):
             left, right = (apart.whole[each] for each in (pairs.left, pairs.right))
@@ -116,18 +117,14 @@ class Comparison:
         method, plan, apart = self.method, self.plan, self.apart
         return find_best_matches(self.run, self.sides, self.params, method, plan, apart)
 
-    @property
-    def _sizes(self) -> NDArray[np.int64] | None:
-        """The sizes of sets, if they order the documents of a pair."""
-        are_ordered = self.there is None and self.method.measure == "containment"
-        return self.sides.sizes if are_ordered else None
-
     def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
         """Expand to pairs of all documents. No file is paired with itself."""
         sides, there = self.sides, self.there
+        are_ordered = there is None and self.method.measure == "containment"
         pairs = expand_copies(
             self.run, found.pairs, sides.duplicate_of, across=sides.identical(found.pairs),
-            collapse=collapse, sizes=self._sizes, estimated=found.estimated,
+            collapse=collapse, sizes=sides.sizes if are_ordered else None,
+            estimated=found.estimated,
         )  # fmt: skip
         if there is None:
             return pairs

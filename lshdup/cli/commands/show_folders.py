@@ -19,7 +19,6 @@ from lshdup.collection.set_source import set_source
 from lshdup.errors import InputError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
-from lshdup.workspace.accepted import find_accepted
 from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.folders import (
     CHANGED,
@@ -85,11 +84,7 @@ def show_folders(session: Session, options: ShowOptions, target: Target) -> int:
     if len(np.intersect1d(a.documents, b.documents)):
         message = f"one of {printable(words[0])} and {printable(words[1])} is below the other"
         raise InputError(message, "name two folders beside each other")
-    documents, prints = collection.documents, collection.prints.text_prints
-    apart = find_accepted(
-        session.run, None, [documents], collection.shingle, prints, documents.typed_names
-    )
-    clusters = load_or_find_clusters(workspace, indexed, ClusterParams(), request, apart).clusters
+    clusters = load_or_find_clusters(workspace, indexed, ClusterParams(), request).clusters
     groups = group_documents(session.workspace, collection, clusters)
     source = set_source(workspace, collection)
     found = compare_contents(session.workspace, collection, groups, a, b, source)

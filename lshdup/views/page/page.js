@@ -153,7 +153,7 @@ function acceptButton(from, to) {
 
 /** What differs from one document to another. */
 function passagesOf(from, to) {
-  const box = element("div", { className: "passages", tabIndex: 0 }, element("p", {}, acceptButton(from, to)));
+  const box = element("div", { className: "passages", tabIndex: 0 });
   const key = `${from},${to}`, back = `${to},${from}`, flipped = back in passages, segments = passages[flipped ? back : key];
   const ends = [from, to].map((kind) => names[kinds[kind][0]]);
   if (segments === undefined) {
@@ -246,7 +246,7 @@ function drawGroup(group) {
     if (group.kind in variants && group.members.length > 1) list.append(variantsOf(group));
     list.append(plainRow("", nameOf(group.first), `kept, ${sizeOf(group.first)}`));
     return appendSome(list, [...copiesOf(group.kind), ...group.members.flatMap(({ kind, similarity }) => [
-      () => openable(scoreText(similarity), nameOf(kinds[kind][0]), sizeOf(kinds[kind][0]), () => passagesOf(group.kind, kind)),
+      () => openable(scoreText(similarity), nameOf(kinds[kind][0]), sizeOf(kinds[kind][0]), () => element("div", {}, acceptButton(group.kind, kind), passagesOf(group.kind, kind))),
       ...copiesOf(kind, similarity, " as the one above"),
     ])]);
   });
@@ -259,7 +259,7 @@ function drawPair(pair) {
       () => appendSome(element("ul", { className: "inside" }), [() => plainRow("1", nameOf(pair.first), ""), ...copiesOf(pair.kind)]));
   }
   return openable(scoreText(pair.similarity), label, pair.more ? `and ${plural(pair.more, "pair")} of copies` : "",
-    () => element("div", { className: "inside" }, passagesOf(pairs.left[pair.at], pairs.right[pair.at])));
+    () => element("div", { className: "inside" }, acceptButton(pairs.left[pair.at], pairs.right[pair.at]), passagesOf(pairs.left[pair.at], pairs.right[pair.at])));
 }
 
 /** Where a passage stands: its document, and its bytes there. */
