@@ -26,7 +26,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.candidates import Buckets
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
-from lshdup.workspace.accepted import find_accepted
+from lshdup.workspace.accepted import find_accepted, load_accepted
 from lshdup.workspace.against import load_sides
 from lshdup.workspace.comparing import Comparison, load_comparison
 
@@ -42,11 +42,13 @@ def open_comparison(
     least : of `say_collection`. clustering : of `load_comparison`.
     """
     console, workspace, request = session.console, session.workspace, session.request
+    if options.accepted is not None:
+        load_accepted(options.accepted, "--accepted")  # A damaged one is refused before the work.
     method = PairParams(options.max_bucket or 0, options.measure, options.exact, options.same or "")
     if not options.against:
         opened = load_comparison(workspace, request, method, clustering=clustering)
         say_collection(session, opened.here, least)
-        return _leave_out_accepted(session, options, opened)
+        return opened
     report_skipped = console.report_skipped_of_other
     opened = load_sides(workspace, request, options.against, method, report_skipped)
     say_collection(session, opened.here, 1, " of DOCS")
@@ -65,10 +67,10 @@ def open_comparison(
             "DOCS and OTHER are one and the same document",
             "name another on one of the sides",
         )
-    return _leave_out_accepted(session, options, opened)
+    return opened
 
 
-def _leave_out_accepted(session: Session, options: FindOptions, opened: Comparison) -> Comparison:
+def leave_out_accepted(session: Session, options: FindOptions, opened: Comparison) -> Comparison:
     """Return the comparison without the pairs that a person has accepted."""
     if options.show_accepted:
         return opened
@@ -82,7 +84,7 @@ def find_pairs(session: Session, options: FindOptions) -> tuple[Comparison, Pair
 
     Returns the documents, the pairs of one document a shingle set, and the pairs of all documents.
     """
-    opened = open_comparison(session, options)
+    opened = leave_out_accepted(session, options, open_comparison(session, options))
     _say_plan(session, opened)
     found = opened.find_pairs()
     _say_buckets(session, opened, found.buckets)
@@ -112,6 +114,7 @@ def find_groups(
     least : of `say_collection`.
     """
     opened = open_comparison(session, options, least, clustering=True)
+    opened = leave_out_accepted(session, options, opened)
     _say_plan(session, opened)
     found = opened.find_clusters(rule)
     _say_buckets(session, opened, found.buckets)

@@ -80,7 +80,7 @@ class _Input:
             raise ParameterError(message, "use `lshdup pairs`, or convert it")
         else:
             files = self._spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-            rows = files.load(self._path)
+            rows = files.load(self._path).where(~f.col("path").endswith(f"/{ACCEPTED_FILE}"))
             if self._params.text_field:  # in folders, files of rows have rows then
                 for kind_of_rows, (pattern, ending) in _ROWS.items():
                     has_ending = f.col("path").rlike(ending)

@@ -23,7 +23,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
-from lshdup.base.wording import count_of
+from lshdup.base.wording import count_of, printable
 from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import ACCEPTED_FILE, ShingleParams
@@ -323,6 +323,8 @@ def find_accepted(
         if of is not None:
             pairs = pairs[unpack_pairs(pairs)[1] == of]
         if len(pairs):
-            run.say(f"{count_of(len(pairs), 'accepted pair')} of {each} left out")
+            name = printable(str(each))
+            one, many = f"accepted pair of {name} is", f"accepted pairs of {name} are"
+            run.say(f"{count_of(len(pairs), one, many)} left out")
         found.append(pairs)
     return distinct(np.concatenate(found))[0]

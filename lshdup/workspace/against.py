@@ -273,12 +273,7 @@ def leave_out_changed(both: Comparison, skipped: Callable[[Skipped], None]) -> C
     kept = there.take(run, np.setdiff1d(every, changed))
     side = _without_lost(kept, side_of(run.but(skipped=skipped), kept), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
-    rest = replace(both, there=kept, sides=sides, apart=None)
-    if both.apart is None:
-        return rest
-    split = len(both.here.documents)
-    stay = np.concatenate([np.arange(split), split + np.setdiff1d(every, changed)])
-    return rest.leave_out(take_pairs(both.apart.keys, stay))
+    return replace(both, there=kept, sides=sides)
 
 
 def find_clusters_against(

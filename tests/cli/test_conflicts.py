@@ -25,6 +25,12 @@ pairs d --histogram | --against=d --baseline=f --changed-since=HEAD | with --his
 pairs d --against d --unmatched | --baseline=f --changed-since=HEAD | with --unmatched
 pairs d | --update-baseline | without --baseline FILE
 pairs d --baseline f --update-baseline | --changed-since=HEAD | with --update-baseline
+pairs d --accepted f | --show-accepted | with --accepted
+clusters d --accepted f | --show-accepted | with --accepted
+folders d --accepted f | --show-accepted | with --accepted
+report d --accepted f | --show-accepted | with --accepted
+query d --accepted f | --show-accepted | with --accepted
+accept a b | --from=x | with NAMES
 clusters d --linkage single | --against=d | with --linkage single
 clusters d | --removed=f | without --write
 passages d | --removed=f | without --write

@@ -138,17 +138,21 @@ def _find_file(document: NamedDocument) -> Path:
         documents = document.collection.documents
         path = os.path.realpath(documents.path(document.index))
         folders = [(os.path.realpath(each or b"."), each) for each in list_folders([documents])]
-        _, folder = max(
-            (each for each in folders if path.startswith(each[0])), default=(b"", folder)
-        )
+        above = (each for each in folders if os.path.commonpath([each[0], path]) == each[0])
+        _, folder = max(above, default=(b"", folder))
     return Path(os.fsdecode(folder)) / ACCEPTED_FILE
 
 
 def _fingerprint(document: NamedDocument, shingle: ShingleParams) -> int:
     """Return the fingerprint of the text of a document: of one of the store, as it was compared."""
+    import numpy as np
+
     from lshdup.shingling.shingler import Shingler
 
     if document.collection is not None:
+        if len(document.collection.documents.changed(np.array([document.index]))):
+            message = f"{printable(document.name)} has changed since it was compared"
+            raise InputError(message, "run `lshdup pairs DOCS` again")
         made = document.collection.prints.text_prints[document.index]
     else:
         made = Shingler(shingle).shingle_decoded([document.utf8(shingle)])[1][0]

@@ -11,7 +11,7 @@ from lshdup.base.wording import count_of, printable
 from lshdup.cli import removal
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
-from lshdup.cli.find_pairs import find_groups, find_matches, open_comparison
+from lshdup.cli.find_pairs import find_groups, find_matches, leave_out_accepted, open_comparison
 from lshdup.cli.layouts import groups as lay_out_groups
 from lshdup.cli.messages import describe_likeness, describe_rule
 from lshdup.cli.options import ClustersOptions
@@ -87,6 +87,7 @@ def _find_against(
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
     both = leave_out_changed(both, console.report_skipped_of_other)
+    both = leave_out_accepted(session, options, both)
     matches = find_matches(session, both)
     return both, find_clusters_against(both, matches, shared, rule)
 

@@ -19,6 +19,7 @@ from lshdup.cli.columns import column_names
 from lshdup.cli.find_pairs import (
     find_matches,
     find_pairs,
+    leave_out_accepted,
     open_comparison,
     say_estimates,
     warn_of_changed,
@@ -287,7 +288,7 @@ class Gate:
 
 def list_unmatched(session: Session, options: FindOptions, target: Target) -> int:
     """Print the documents of DOCS that are near no document of OTHER, and return their number."""
-    opened = open_comparison(session, options)
+    opened = leave_out_accepted(session, options, open_comparison(session, options))
     console, here = session.console, opened.here
     matches = find_matches(session, opened)
     alone = np.flatnonzero(matches.right < 0)
