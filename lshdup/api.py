@@ -408,8 +408,10 @@ def _params_of(perms: int, options: Options, *others: str) -> Params:
             names = f"there are {', '.join(known)}"
             raise ParameterError(message, " ".join((did_you_mean(name, known), names)).strip())
     for name, value in (("k", options.get("k")), ("jobs", options.get("jobs"))):
-        if value is not None and value < 1:
-            message = f"{name} is {value}; it must be at least 1"
+        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if value is not None and not (is_whole and value >= 1):
+            must = "at least 1" if is_whole else "a whole number"
+            message = f"{name} is {value!r}; it must be {must}"
             raise ParameterError(message, "or None, for the default")
     if isinstance(options.get("templates"), str):
         message = f"templates is {options['templates']!r}; it must be a list of str"
@@ -438,7 +440,7 @@ def _in_keywords() -> Iterator[None]:
 
     def name_keywords(words: str) -> str:
         return re.sub(
-            r"(?<![\w-])--?([a-z][a-z-]*)",
+            r"(?<![\w-])(?:--|-(?=k\b))([a-z][a-z-]*)",
             lambda option: _KEYWORDS.get(option[1], option[1].replace("-", "_")),
             words,
         )

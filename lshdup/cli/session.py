@@ -138,9 +138,11 @@ def _refuse_store(option: str, path: str, store: Any) -> None:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Return whether a path leads to a file that exists in a folder."""
-    real = Path(os.path.realpath(path))
-    return real.is_file() and real.is_relative_to(os.path.realpath(folder))
+    """Return whether a path leads to a file in a folder that may be read there: no hidden one."""
+    real, top = Path(os.path.realpath(path)), os.path.realpath(folder)
+    if not real.is_file() or not real.is_relative_to(top):
+        return False
+    return not any(part.startswith(".") for part in real.relative_to(top).parts)
 
 
 def _are_one(path: str, other: str) -> bool:

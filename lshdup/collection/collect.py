@@ -27,6 +27,7 @@ from lshdup.collection.collection import (
     current_reader,
 )
 from lshdup.compare.scored_pairs import contains
+from lshdup.errors import ArtifactError
 from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
@@ -218,7 +219,7 @@ class SetKeeper:
     in_order = False  #: whether tokens in their order are kept, as of `Shingler`
 
     def __init__(self, run: Run, keep: int) -> None:
-        self._arrays, self._room = run.arrays, keep
+        self._arrays, self._room, self._keeps_every = run.arrays, keep, keep == EVERY_SET
         self.has_all = keep > 0  #: whether all sets are kept so far
         self._indices, self._sizes = (GrowingArray(np.int64, run.arrays) for _ in range(2))
         self._values = GrowingArray(np.uint64, run.arrays)
@@ -245,16 +246,22 @@ class SetKeeper:
                 self.add(indices, sets.take(rows[indices]))
 
     def add(self, indices: NDArray[np.int64], sets: RaggedSets) -> None:
-        """Keep the sets of some documents."""
+        """Keep the sets of some documents. Raises ArtifactError if a full disk has no room for
+        every set.
+        """
         if not self.has_all:
             return
         self._room -= sets.values.nbytes
-        if self._room < 0:
-            self.has_all, self._values = False, GrowingArray(np.uint64, self._arrays)
-            return
-        self._indices.append(indices)
-        self._sizes.append(sets.sizes)
-        self._values.append(sets.values)
+        try:
+            if self._room >= 0:
+                self._indices.append(indices)
+                self._sizes.append(sets.sizes)
+                self._values.append(sets.values)
+                return
+        except ArtifactError:
+            if self._keeps_every:
+                raise
+        self.has_all, self._values = False, GrowingArray(np.uint64, self._arrays)
 
     def finish(self) -> RaggedSets | None:
         """Return the sets of all documents that have one, in document order, if they were kept."""

@@ -95,7 +95,7 @@ def min_shared_sizes(sizes: NDArray[np.int64], threshold: float, measure: str) -
     The loop makes the result exact for the rounded division of doubles.
 
     >>> sizes = np.array([1, 5, 9, 100])
-    >>> [min_shared_sizes(sizes, 0.8, measure).tolist() for measure in MEASURES]
+    >>> [min_shared_sizes(sizes, 0.8, measure).tolist() for measure in ("jaccard", "containment")]
     [[1, 5, 8, 89], [1, 4, 8, 80]]
     """
     share = threshold if measure == "containment" else 2.0 * threshold / (1.0 + threshold)

@@ -15,6 +15,9 @@ from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
 from lshdup.params import STORED_SCHEMES, SketchParams
 
+#: Sets that a thread signs together.
+_PIECE = 4096
+
 
 class Sketcher:
     """The scheme `fast` or `classic` with its random constants; safe to share between threads.
@@ -70,8 +73,10 @@ def make_signatures(run: Run, sets: RaggedSets, params: SketchParams) -> NDArray
     signatures: NDArray[np.uint32] = run.arrays.empty((len(sets), params.perms), np.uint32)
 
     def sketch(part: slice) -> None:
-        piece = RaggedSets(sets.values, sets.offsets[part.start : part.stop + 1])
-        signatures[part] = sketcher.sketch(piece)
+        for start in range(part.start, part.stop, _PIECE):
+            stop = min(start + _PIECE, part.stop)
+            piece = RaggedSets(sets.values, sets.offsets[start : stop + 1])
+            signatures[start:stop] = sketcher.sketch(piece)
 
     run_in_parts(len(sets), run.jobs, sketch)
     return signatures

@@ -92,7 +92,7 @@ def load_sides(
             f"what is made of DOCS is not kept: {store.folder} is OTHER's; --store DIR keeps it"
             " elsewhere"
         )
-        store = None
+        store, run = None, Workspace(run.but(arrays=Arrays(run.memory)), apart=run.apart)
     half = run.but(arrays=Arrays(run.memory // 2))  # The memory is that of both sides.
     workspace = Workspace(half, store, apart=run.apart)
     params = merge_params(BandParams, request.given)

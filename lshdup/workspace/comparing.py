@@ -182,7 +182,10 @@ def load_comparison(
 def load_side(run: Workspace, request: Request, method: PairParams) -> tuple[Collection, Side]:
     """Load or collect the documents of a request as a side; with their sets if these are joined."""
     collection = load_signatures(run, request, memory=EVERY_SET if method.is_join else 0)
-    return collection, side_of(run, collection, stage="documents" if method.is_join else "")
+    # Sets that this run has made need no look at their fingerprints, and no copy.
+    is_made = method.is_join and collection.read and collection.shingle_filter is None
+    sets = collection.sets if is_made else None
+    return collection, side_of(run, collection, sets, stage="documents" if method.is_join else "")
 
 
 # --- pairs and groups, from the store or found ---
@@ -225,7 +228,9 @@ def load_or_find_pairs(
     found = verify(run, met, sides, threshold)
     for each in skipped:
         run.skipped(each)
-    if not skipped:
+    # Without DOCS, pairs of a lower threshold stay: they answer more.
+    knows_less = earlier is None or earlier.band_params.threshold > threshold
+    if not skipped and (indexed.from_documents or knows_less):
         save(found)
     return found
 

@@ -111,7 +111,7 @@ class Workspace(Run):
         """Make the store if it is missing, and lock it for this run alone.
 
         Readers need no lock: a step first finds what it names, and a run that fails there leaves
-        nothing behind. Nothing is done within such a block.
+        nothing behind. Within such a block another one does nothing.
 
         is_needed : whether the step writes. Without that, or without a store, nothing is locked.
         """
