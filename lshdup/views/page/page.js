@@ -356,7 +356,7 @@ function drawAccepted() {
   const pairs = lists ? [...accepted.values()].flat().map((pair) => pair.map(nameOf)).filter((pair) => pair.every(Boolean)) : [];
   $("accepted").hidden = !pairs.length;
   $("save-accepted").textContent = `Save ${plural(pairs.length, "pair")} of no duplicates`;
-  $("save-accepted").onclick = () => save("accepted.tsv", pairs.map((pair) => pair.join("\t")), "\n");
+  $("save-accepted").onclick = () => save("accepted.txt", pairs.map((pair) => pair.join("\t")), "\n");
 }
 
 /** What was not compared: how many for each reason, and the names. */
