@@ -5,6 +5,7 @@ import os
 import sys
 from itertools import chain, combinations
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -25,7 +26,7 @@ class AcceptOptions:
 
     names: tuple[bytes, ...]
     note: str
-    from_: str | None
+    from_: IO[bytes] | None
     accepted: Path | None
 
 
@@ -44,7 +45,7 @@ Examples:
     plain_option("--note", default="", metavar="TEXT", show_default=False, brief=True,
                  help="Why, for who reads the file."),
     plain_option("--from", "from_", metavar="FILE", brief=True, excludes=("NAMES",),
-                 type=click.Path(readable=False, dir_okay=False, allow_dash=True),
+                 type=click.File("rb"),
                  help="Accept the pairs in this file: lines of `lshdup pairs`, or the list that "
                       "the page of `lshdup report` saves; - is standard input."),
     plain_option("--accepted", metavar="FILE", show_default=f"{ACCEPTED_FILE} beside DOCS",
@@ -100,32 +101,23 @@ def command(ctx: click.Context, options: AcceptOptions) -> int:
 
 def _read_pairs(options: AcceptOptions) -> tuple[list[tuple[bytes, bytes]], bool]:
     """Return the pairs of names, and whether a list has them. Raise InputError without any."""
-    names = tuple(dict.fromkeys(options.names))
-    source = "-" if names == (b"-",) else options.from_
+    names, hint = dict.fromkeys(options.names), "give lines as `lshdup pairs` prints them"
+    source = sys.stdin.buffer if tuple(names) == (b"-",) else options.from_
     pairs = [] if b"-" in names else list(combinations(names, 2))
-    if source is not None:
-        what = "standard input" if source == "-" else printable(source)
+    for number, line in enumerate(source.read().split(b"\n") if source is not None else (), 1):
         try:
-            data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        except OSError as error:
-            message = f"--from {what} cannot be read: {error.strerror}"
-            raise InputError(message, "name another file") from None
-        for number, line in enumerate(data.split(b"\n"), 1):
-            try:
-                if line.startswith(b"{"):
-                    row = json.loads(line)
-                    pairs.append((os.fsencode(row["a"]), os.fsencode(row["b"])))
-                elif line:
-                    a, b, *_ = line.rstrip(b"\r").split(b"\t")
-                    pairs.append((a, b))
-            except (ValueError, KeyError, TypeError, RecursionError):
-                message = f"line {number} of {what} is no pair"
-                raise InputError(message, "give lines as `lshdup pairs` prints them") from None
+            if line.startswith(b"{"):
+                row = json.loads(line)
+                pairs.append((os.fsencode(row["a"]), os.fsencode(row["b"])))
+            elif line:
+                a, b, *_ = line.rstrip(b"\r").split(b"\t")
+                pairs.append((a, b))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            message = f"line {number} of the list is no pair"
+            raise InputError(message, hint) from None
     if not pairs:
         message = "nothing to accept"
-        raise InputError(
-            message, "name two documents or more, or give lines as `lshdup pairs` prints them"
-        )
+        raise InputError(message, f"name two documents or more, or {hint}")
     return pairs, source is not None
 
 
