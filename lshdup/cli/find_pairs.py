@@ -3,6 +3,7 @@ them.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +77,8 @@ def leave_out_accepted(session: Session, options: FindOptions, opened: Compariso
         return opened
     prints, shingle = opened.sides.prints.text_prints, opened.here.shingle
     path, lists = options.accepted, opened.lists
-    return opened.leave_out(find_accepted(session.run, path, lists, shingle, prints, opened.names))
+    keys = find_accepted(session.run, path, lists, shingle, prints, opened.names)
+    return replace(opened, sides=opened.sides.leave_out(session.run, keys)) if len(keys) else opened
 
 
 def find_pairs(session: Session, options: FindOptions) -> tuple[Comparison, Pairs, ExpandedPairs]:

@@ -12,7 +12,6 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.compare.comparing import compare, meet
-from lshdup.compare.expand_duplicates import NO_KEYS, Apart
 from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
 from lshdup.compare.sides import Sides
 from lshdup.compare.verification import Verifier
@@ -42,42 +41,33 @@ class BestMatches:
 
 
 def find_best_matches(
-    run: Run,
-    sides: Sides,
-    params: BandParams,
-    method: PairParams,
-    plan: BandPlan | None = None,
-    apart: Apart | None = None,
+    run: Run, sides: Sides, params: BandParams, method: PairParams, plan: BandPlan | None = None
 ) -> BestMatches:
     """Find a match for each document of the left side. Parameters and errors: as of `compare`.
-
-    apart : pairs that are no matches; the classes of `sides` are its own.
 
     By bands, a document is compared until a match is found, so that documents of one template cost
     a comparison each and no list of their pairs is made. Other methods find the nearest one.
     """
-    keys = apart.keys if apart is not None else NO_KEYS
     best = _Best(run, sides)
-    best.add_same(keys)
+    best.add_same()
     duplicate_of = sides.duplicate_of
     if method.same:
         return best.finish(np.arange(len(duplicate_of)))
     if not method.by_bands:
-        whole = sides if apart is None else replace(sides, duplicate_of=apart.whole)
-        every = compare(run, whole, params, method)
-        pairs = every.pairs if apart is None else apart.separate(run, every.pairs)
+        found = compare(run, sides, params, method)
+        pairs = found.pairs
         best.add(pairs.left, pairs.right, pairs.similarity.real)
-        return replace(best.finish(duplicate_of), is_exact=every.candidates < 0)
+        return replace(best.finish(duplicate_of), is_exact=found.candidates < 0)
     assert plan is not None
     is_open = np.append(best.right < 0, np.ones(len(duplicate_of) - len(best.right), bool))
     members = documents_to_compare(run, duplicate_of, sides.sizes)
     met = meet(run, sides, members[is_open[members]], plan, method.max_bucket)
     verifier = Verifier(run, sides, params.threshold)
     for left, right, score in verifier.verify(best.pass_open(met.pieces)):
-        stays = ~hold_pairs(keys, left, right)
+        stays = ~hold_pairs(sides.left_out, left, right)
         best.add(left[stays], right[stays], score[stays])
-    found = pack_pairs(np.arange(len(best.right)), np.maximum(best.right, 0))
-    best.estimated = (best.right >= 0) & contains(verifier.list_estimated(), found)
+    keys = pack_pairs(np.arange(len(best.right)), np.maximum(best.right, 0))
+    best.estimated = (best.right >= 0) & contains(verifier.list_estimated(), keys)
     return replace(best.finish(duplicate_of), by_estimate=verifier.by_estimate, buckets=met.buckets)
 
 
@@ -95,12 +85,9 @@ class _Best:
         self.score = np.zeros(split)
         self.estimated = np.zeros(split, bool)
 
-    def add_same(self, apart: NDArray[np.uint64]) -> None:
-        """Add the first exact duplicate on the right side, best with the same bytes or text.
-
-        apart : keys of pairs that are no matches.
-        """
-        sides, split = self._sides, len(self.right)
+    def add_same(self) -> None:
+        """Add the first exact duplicate on the right side, best with the same bytes or text."""
+        sides, split, apart = self._sides, len(self.right), self._sides.left_out
         barred = distinct(unpack_pairs(apart)[0])[0]
         barred = barred[barred < split]
         texts, bytes_ = (

@@ -23,7 +23,6 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import side_of
 from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.expand_duplicates import NO_KEYS
 from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import take_pairs
@@ -306,7 +305,7 @@ def find_clusters_against(
     found.assign(stays, stays, 1.0)
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, both.request), rest)
-    apart = take_pairs(both.apart.keys, rest) if both.apart is not None else NO_KEYS
+    apart = take_pairs(sides.left_out, rest)
     groups = _cluster_rest(both, here.take(run, rest), order, params, apart)
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)

@@ -21,11 +21,11 @@ from lshdup.collection.set_source import side_of
 from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
 from lshdup.compare.clusters import Clusters, expand_clusters
-from lshdup.compare.comparing import compare, verify
-from lshdup.compare.expand_duplicates import NO_KEYS, Apart, ExpandedPairs, expand_copies
+from lshdup.compare.comparing import compare, separate_pairs, verify
+from lshdup.compare.expand_duplicates import NO_KEYS, ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
-from lshdup.compare.scored_pairs import contains, pack_pairs, unpack_pairs
+from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import candidate_pairs, say_large_bucket
@@ -54,7 +54,6 @@ class Comparison:
     plan : the bands, if bands find the pairs.
     indexed : DOCS with their bands, if bands find the pairs of DOCS.
     store : store that OTHER is; None for a collection that was read now.
-    apart : pairs that are left out of every answer; None: none is.
     fates : number of documents of a stored OTHER that were needed and could not be read, by what
         became of them.
     """
@@ -69,7 +68,6 @@ class Comparison:
     plan: BandPlan | None = None
     indexed: IndexedCollection | None = None
     store: Path | None = None
-    apart: Apart | None = None
     fates: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -82,40 +80,19 @@ class Comparison:
         parts = zip(self.lists, self.sides.separate(documents), strict=False)
         return [name for each, rows in parts for name in each.typed_names(rows)]
 
-    def leave_out(self, keys: NDArray[np.uint64]) -> "Comparison":
-        """Return the comparison without some pairs: ascending keys, the lower number left."""
-        if not len(keys):
-            return self
-        apart = Apart.of(self.run, keys, self.sides.duplicate_of)
-        sides = replace(self.sides, duplicate_of=apart.duplicate_of)
-        return replace(self, apart=apart, sides=sides)
-
     def find_pairs(self) -> PairsFound:
         """Find the pairs, or load those of the last run.
 
         Raise InputError if a set of OTHER that is joined is lost.
         """
-        run, sides, apart = self.run, self.sides, self.apart
         if self.indexed is not None:
-            found = load_or_find_pairs(run, self.indexed, self.method)
-        else:
-            whole = sides if apart is None else replace(sides, duplicate_of=apart.whole)
-            found = compare(run, whole, self.params, self.method, self.plan)
-        if apart is None:
-            return found
-        across = sides.identical(found.pairs)
-        sizes = sides.sizes if self.method.measure == "containment" else None
-        pairs = apart.separate(run, found.pairs, across=across, sizes=sizes)
-        estimated = found.estimated
-        if len(estimated):
-            left, right = (apart.whole[each] for each in (pairs.left, pairs.right))
-            estimated = np.sort(pairs.keys[contains(estimated, pack_pairs(left, right))])
-        return replace(found, pairs=pairs, estimated=estimated)
+            found = load_or_find_pairs(self.run, self.indexed, self.method)
+            return separate_pairs(self.run, self.sides, found)
+        return compare(self.run, self.sides, self.params, self.method, self.plan)
 
     def find_best_matches(self) -> BestMatches:
         """Find a near document of OTHER for each document of DOCS that has one."""
-        method, plan, apart = self.method, self.plan, self.apart
-        return find_best_matches(self.run, self.sides, self.params, method, plan, apart)
+        return find_best_matches(self.run, self.sides, self.params, self.method, self.plan)
 
     def expand_copies(self, found: PairsFound, *, collapse: bool) -> ExpandedPairs:
         """Expand to pairs of all documents. No file is paired with itself."""
@@ -138,7 +115,7 @@ class Comparison:
         Groups of other methods than bands are not saved.
         """
         run, request, collection = self.run, self.request, self.here
-        apart = self.apart.keys if self.apart is not None else NO_KEYS
+        apart = self.sides.left_out
         if self.indexed is not None:
             return load_or_find_clusters(run, self.indexed, rule, request, apart)
         order = order_documents(run, collection, rule, request)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -49,8 +50,9 @@ def request_of(docs):
     return Request((docs,), DocumentParams(), GIVEN)
 
 
-def keys_of(pairs):
-    return np.array(sorted((a << 32) + b for a, b in pairs), np.uint64)
+def without(opened, pairs):
+    keys = np.array(sorted((a << 32) + b for a, b in pairs), np.uint64)
+    return replace(opened, sides=opened.sides.leave_out(opened.run, keys))
 
 
 def inside(measure, a, b):
@@ -84,7 +86,7 @@ def test_pairs_are_all_but_the_accepted_ones(docs, method):
     @given(APART)
     @example(set(combinations(range(len(NAMES)), 2)))
     def check(apart):
-        left = pairs_of(opened.leave_out(keys_of(apart)))
+        left = pairs_of(without(opened, apart))
         assert left == {pair: score for pair, score in every.items() if pair not in apart}
 
     check()
@@ -124,7 +126,7 @@ def test_groups_are_those_without_accepted_edges(docs, tmp_path_factory, method,
     def check(apart, keep):
         rule = ClusterParams(linkage or "representative", keep)
         order = order_documents(workspace, opened.here, rule, wanted).order.tolist()
-        found = opened.leave_out(keys_of(apart)).find_clusters(rule)
+        found = without(opened, apart).find_clusters(rule)
         assert as_dict(found.clusters) == expected_groups(apart, order, same, linkage)
         assert not any(found.clusters.representative[a] == b for a, b in apart)
         for one in np.flatnonzero(found.copies).tolist():
@@ -139,7 +141,7 @@ def test_the_most_central_one_is_never_an_accepted_partner(docs, apart):
     opened = load_comparison(open_workspace(""), request_of(docs), PairParams(), clustering=True)
     for linkage in ("representative", "single"):
         rule = ClusterParams(linkage, "central")
-        own = opened.leave_out(keys_of(apart)).find_clusters(rule).clusters
+        own = without(opened, apart).find_clusters(rule).clusters
         assert not any(b == own.representative[a] or a == own.representative[b] for a, b in apart)
         if linkage == "representative":
             for d in own.dropped.tolist():
@@ -164,7 +166,7 @@ def test_against_others(docs, tmp_path_factory, method):
     @given(st.sets(st.sampled_from([*across, *combinations(range(n), 2)]), max_size=30))
     @example(set(across))
     def check(apart):
-        opened = both.leave_out(keys_of(apart))
+        opened = without(both, apart)
         pairs = pairs_of(opened)
         assert pairs == {pair: score for pair, score in every.items() if pair not in apart}
         matches = opened.find_best_matches()
