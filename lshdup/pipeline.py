@@ -178,8 +178,8 @@ def find_clusters(
         known = compare(joining, sides, BandParams(threshold), PairParams(exact=True))
     if known is not None:
         buckets = known.buckets
-        known = separated.separate(run, known)
-        groups = clusters.cluster_pairs(run, known.pairs, ordered, len(sizes), threshold, linkage)
+        pairs = separated.separate(run, known.pairs)
+        groups = clusters.cluster_pairs(run, pairs, ordered, len(sizes), threshold, linkage)
     else:
         assert index is not None
         table, signatures = index.table, collection.signatures

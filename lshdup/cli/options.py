@@ -225,10 +225,10 @@ def against_option(what: str) -> Callable[[F], F]:
 
 
 accepted_options = stack(
-    plain_option("--accepted", type=click.Path(readable=False, dir_okay=False, path_type=Path),
+    _documents("--accepted", type=click.Path(readable=False, dir_okay=False, path_type=Path),
                  metavar="FILE", show_default=f"{params.ACCEPTED_FILE} beside DOCS",
                  help="Leave out the pairs that `lshdup accept` has written there."),
-    plain_option("--show-accepted", is_flag=True, excludes=("--accepted",),
+    _documents("--show-accepted", is_flag=True, excludes=("--accepted",),
                  help="Leave none out."),
 )  # fmt: skip
 

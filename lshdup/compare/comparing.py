@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare.results import Neighbours, PairsFound
-from lshdup.compare.scored_pairs import gather_pairs
+from lshdup.compare.scored_pairs import contains, gather_pairs, pack_pairs
 from lshdup.compare.sides import Sides, renumber
 from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
@@ -63,7 +63,12 @@ def separate_pairs(run: Run, sides: Sides, found: PairsFound) -> PairsFound:
         return found
     sizes = sides.sizes if np.iscomplexobj(found.pairs.values) else None
     across = sides.identical(found.pairs)
-    return sides.apart.separate(run, found, across=across, sizes=sizes)
+    pairs = sides.apart.separate(run, found.pairs, across=across, sizes=sizes)
+    estimated, whole = found.estimated, sides.apart.whole
+    if len(estimated):
+        keys = pack_pairs(whole[pairs.left], whole[pairs.right])
+        estimated = np.sort(pairs.keys[contains(estimated, keys)])
+    return replace(found, pairs=pairs, estimated=estimated)
 
 
 def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int = 0) -> Candidates:

@@ -16,7 +16,6 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of
 from lshdup.base.ragged import distinct, ranges
 from lshdup.base.run import Run
-from lshdup.compare.results import PairsFound
 from lshdup.compare.scored_pairs import (
     Columns,
     Pairs,
@@ -402,24 +401,24 @@ class Apart:
     def separate(
         self,
         run: Run,
-        found: PairsFound,
+        pairs: Pairs,
         *,
         across: PairArrays | None = None,
         sizes: NDArray[np.int64] | None = None,
-    ) -> PairsFound:
+    ) -> Pairs:
         """Return the pairs of one document a class of `duplicate_of`, without those of `keys`.
 
-        found : pairs of one document a class of `whole`. across, sizes : of `expand_copies`.
+        pairs : of one document a class of `whole`. across, sizes : of `expand_copies`.
         """
         if not len(self.keys):
-            return found
+            return pairs
         own, whole = self.duplicate_of, self.whole
         stands_for = run.arrays.compute(
             len(own),
             np.int64,
             lambda some: np.where(own[some] == rows_of(some), whole[some], rows_of(some)),
         )
-        every = expand_copies(run, found.pairs, stands_for, across=across, sizes=sizes)
+        every = expand_copies(run, pairs, stands_for, across=across, sizes=sizes)
 
         def stay() -> Iterator[Columns]:
             for columns in every.pieces():
@@ -427,9 +426,4 @@ class Apart:
                 left, right, score = (column[stays] for column in columns)
                 yield left, right, score
 
-        pairs = gather_pairs(run, stay(), found.pairs.values.dtype.type)
-        estimated = found.estimated
-        if len(estimated):
-            keys = pack_pairs(whole[pairs.left], whole[pairs.right])
-            estimated = np.sort(pairs.keys[contains(estimated, keys)])
-        return replace(found, pairs=pairs, estimated=estimated)
+        return gather_pairs(run, stay(), pairs.values.dtype.type)
