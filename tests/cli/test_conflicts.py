@@ -30,7 +30,7 @@ clusters d --accepted f | --show-accepted | with --accepted
 folders d --accepted f | --show-accepted | with --accepted
 report d --accepted f | --show-accepted | with --accepted
 query d --accepted f | --show-accepted | with --accepted
-accept a b | --from=x | with NAMES
+accept a b | --from=- | with NAMES
 clusters d --linkage single | --against=d | with --linkage single
 clusters d | --removed=f | without --write
 passages d | --removed=f | without --write

@@ -249,7 +249,7 @@ Examples:
     plain_option("--note", default="", metavar="TEXT", show_default=False, brief=True,
                  help="Why, for who reads the file."),
     plain_option("--from", "from_", metavar="FILE", brief=True, excludes=("NAMES",),
-                 type=click.File("rb", lazy=True),
+                 type=click.File("rb"),
                  help="Accept the pairs in this file: lines of `lshdup pairs`, or the list that "
                       "the page of `lshdup report` saves; - is standard input."),
     plain_option("--accepted", metavar="FILE", show_default=f"{ACCEPTED_FILE} beside DOCS",
@@ -262,11 +262,10 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
     pairs on standard input.
 
     An accepted pair is in no answer of `pairs`, `clusters`, `folders`, `report` and `query`, until
-    the text of one of its two documents changes. Neither is dropped for the other.
-
-    A and B are names in the store or their unique ends, or other files. The pairs are written to a
-    file in the folder that DOCS of the last run names, or beside the file; of documents outside of
-    the store, beside A. To forget a pair, remove its line.
+    the text of one of its two documents changes. Neither is dropped for the other. A and B are
+    names in the store or their unique ends, or other files. The pairs are written to a file in the
+    folder that DOCS of the last run names, or beside the file; of documents outside of the store,
+    beside A. To forget a pair, remove its line.
     """
     pairs, is_list = _read_pairs(options)
     with open_session(ctx) as session:
