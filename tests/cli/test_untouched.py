@@ -22,6 +22,7 @@ LINES = {
         *("d/rows.jsonl.gz --write w.jsonl.gz",),
     ),
     "query": ("d/a.txt --store kept", "d/a.txt"),
+    "accept": ("d/a.txt d/b.txt --store kept --accepted w.jsonl",),
     "show": ("d/a.txt d/b.txt", "d/a.txt d/b.txt --store kept"),
     "report": ("d -o o.html",),
     "folders": ("d", "d -o o.tsv"),

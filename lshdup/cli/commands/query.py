@@ -240,7 +240,7 @@ class AcceptOptions:
     short_help="remember that documents are no duplicates",
     epilog="""\b
 Examples:
-  lshdup index sample_corpus && lshdup accept ISC.txt MIT.txt --note 'two licences'
+  lshdup index sample_corpus && lshdup accept ISC.txt MIT.txt
   lshdup pairs sample_corpus/odd -t 0.9 | lshdup accept -
 """,
 )
