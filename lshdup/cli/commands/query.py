@@ -241,7 +241,7 @@ class AcceptOptions:
     epilog="""\b
 Examples:
   lshdup index sample_corpus && lshdup accept ISC.txt MIT.txt
-  lshdup pairs sample_corpus/odd -t 0.9 | lshdup accept -
+  lshdup pairs sample_corpus/udhr -t 0.9 | lshdup accept -
 """,
 )
 @stack(
@@ -321,7 +321,7 @@ def _read_pairs(options: AcceptOptions) -> tuple[list[tuple[bytes, bytes]], bool
         except (ValueError, KeyError, TypeError, RecursionError):
             message = f"line {number} of the list is no pair"
             raise InputError(message, hint) from None
-    if not pairs:
+    if not pairs and source is None:
         message = "nothing to accept"
         raise InputError(message, f"name two documents or more, or {hint}")
     return pairs, source is not None
