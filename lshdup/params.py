@@ -153,6 +153,8 @@ class DocumentParams(_Params):
     gitignore : leave out what .gitignore files say.
     include, exclude : patterns of .gitignore.
     max_bytes : larger files are skipped.
+    whole : what is compared are bytes, so that a mailbox in a folder is one file; and files of up
+        to so many bytes are taken, whatever `max_bytes`. 0: texts are compared.
     text_field, id_field : fields of a record with its text and its name. Without a text field,
         records in folders are not read; without an id field, a record is called FILE:NUMBER.
     archives : open archives in folders. split : regular expression of lines that begin a document.
@@ -165,6 +167,7 @@ class DocumentParams(_Params):
     exclude: tuple[str, ...] = ()
     gitignore: bool = False
     max_bytes: int = DEFAULT_MAX_BYTES
+    whole: int = 0
     text_field: str = ""
     id_field: str = ""
     archives: bool = False
@@ -183,7 +186,7 @@ class DocumentParams(_Params):
 class ShingleParams(_Params):
     """How a text becomes a shingle set (docs/reference/definitions.md).
 
-    tokens : word, symbols, char, terms or ids.
+    tokens : word, symbols, char, terms or ids; of `WHOLE_DOCUMENTS` bytes, which no option says.
     k : tokens in a shingle; 0: the default of the tokens.
     bag : count repeats.
     normalize : NFKC.
@@ -226,7 +229,7 @@ class ShingleParams(_Params):
         )
         is_mix = self.hash == "mix64"
         _check(not self.key or is_mix, "--hash poly31 takes no key", "leave --hash-key out")
-        _check_choice("--tokens", self.tokens, TOKENS)
+        _check_choice("--tokens", self.tokens, (*TOKENS, "bytes"))
         _check_choice("--hash", self.hash, HASHES)
         _check_choice("--markup", self.markup, MARKUP)
         _check_choice("--mail-quotes", self.mail_quotes, MAIL_QUOTES)
@@ -235,7 +238,7 @@ class ShingleParams(_Params):
             f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",
         )
         if self.k == 0:
-            object.__setattr__(self, "k", DEFAULT_K[self.tokens])
+            object.__setattr__(self, "k", DEFAULT_K.get(self.tokens, 1))
         _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
         _check(
             self.tokens != "ids" or self.k == 1,
@@ -254,6 +257,11 @@ class ShingleParams(_Params):
                 unknown = "which Python does not know as an encoding of text"
                 message = f"--encoding is {quoted(self.encoding)}, {unknown}"
                 raise ParameterError(message, "try utf-8, latin-1, cp1252 or utf-16") from None
+
+    @property
+    def of_bytes(self) -> bool:
+        """Whether a document is compared by its bytes alone: it has no text."""
+        return self.tokens == "bytes"
 
     def count_shingles(self, tokens: int) -> int:
         """Return the number of shingles of a document of so many tokens, if none is repeated."""
@@ -278,6 +286,9 @@ def key_name(secret: bytes) -> str:
 
 
 DEFAULT_SHINGLE = ShingleParams()
+
+#: The definition of documents that are compared by their bytes alone.
+WHOLE_DOCUMENTS = ShingleParams(tokens="bytes")
 
 #: Tokens of the smallest document that is not inside others, or like them, by accident.
 FEW_TOKENS = 20

@@ -30,6 +30,14 @@ def section(bench: Bench) -> list[Table]:
         bar="0.2 ×",
         dream="0.1 ×",
     )
+    same, md5sums = largest.runs["same"], largest.runs["md5sum"]
+    table.add(
+        what=f"`clusters --same bytes`, {documents:,} files of few sizes",
+        measured=shown("seconds", seconds(same)),
+        against=f"`md5sum`, {seconds(md5sums):.2f} s",
+        ratio=ratio(same, md5sums),
+        bar="2 ×",
+    )
     table.add(
         what=f"the store of {documents:,} files",
         measured=f"{largest.stored:.0f} bytes a document",

@@ -25,7 +25,8 @@ STORE = 700
 class Measured:
     """The runs over one number of documents, by name, and the files of the store after them.
 
-    runs : `md5sum`, `fresh` without a store before, `again` over the unchanged folder, `query`.
+    runs : `md5sum`, `fresh` without a store before, `again` over the unchanged folder, `same` of
+        equal files, `query`.
     files : name -> bytes.
     """
 
@@ -55,6 +56,9 @@ def measure(bench: Bench, n: int) -> Measured:
             "md5sum": partial(bench.md5sum, folder),
             "fresh": partial(bench.fresh, "pairs", folder, "-q"),
             "again": partial(bench.lshdup, "pairs", folder, "-q"),
+            "same": partial(
+                bench.lshdup, "clusters", folder, "--same", "bytes", "--no-store", "-q"
+            ),
             "query": partial(bench.lshdup, "query", f"{folder}/0000/0000000.txt", "-q"),
         },
     )

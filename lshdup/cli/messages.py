@@ -52,17 +52,26 @@ def say_collection(
     forms = collection.count_forms()
     line += _describe_forms(forms, collection.documents.count_members())
     if whole:
+        unit = "byte" if collection.shingle.of_bytes else unit
         line += f" -> {count_of(int(collection.sizes.sum()), unit)}"
     if whole and collection.sketch is not None:
         line += f" -> signatures: {collection.sketch.scheme}, K = {collection.sketch.perms}"
-    unread = n + len(collection.skipped) - (collection.read or 0)
+    known, own_size = n, 0
+    if of_bytes := collection.shingle.of_bytes:
+        is_read = collection.prints.byte_prints != 0
+        known = int((is_read & (collection.documents.spans > 0)).sum())
+        own_size = int((~is_read & (collection.sizes > 0)).sum())
+    unread = known + len(collection.skipped) - (collection.read or 0)
     if collection.read is not None and unread > 0:
         line += f"; {count_of(collection.read, 'document')} read, {unread:,} unchanged"
+    if collection.read is not None and own_size:
+        line += f"; {own_size:,} not read, as no other has their size"
     duration = console.duration_of("documents")
     empty = find_empty(collection)
     (_, no_tokens), (few, few_tokens), (_, only_common) = empty.items()
+    lack = SMALL if of_bytes else "without tokens"
     console.say(
-        f"{line}{duration * whole}{_describe_empty(no_tokens, 'without tokens')}"
+        f"{line}{duration * whole}{_describe_empty(no_tokens, lack)}"
         f"{_describe_empty(few_tokens, f'with {few}')}"
     )
     if collection.shingle_filter is not None:
@@ -143,13 +152,15 @@ def say_nothing(session: "Session", collection: "Collection", compared: int, lea
         remedy = "name files, or folders that hold some"
         console.report_nothing(what, f"there is no file in {where}", remedy)
         return
-    has_rows = collection.documents.parts is not None
+    has_rows, of_bytes = collection.documents.parts is not None, collection.shingle.of_bytes
     nouns = ("file or row", "files and rows") if has_rows else ("file", "files")
     why = (
-        f"{count_of(compared, 'document')} with shingles, of {count_of(inputs, *nouns)} in {where}"
+        f"{count_of(compared, 'document')} {'' if of_bytes else 'with shingles, '}of"
+        f" {count_of(inputs, *nouns)} in {where}"
     )
     if n > compared:
-        why += f"; {count_of(n - compared, 'document')} without"
+        lack = SMALL if of_bytes else "without"
+        why += f"; {count_of(n - compared, 'document')} {lack}"
     if skipped:
         why += f"; skipped: {_reasons(skipped)}"
     if sum(skipped.values()) > n - compared:
@@ -159,6 +170,8 @@ def say_nothing(session: "Session", collection: "Collection", compared: int, lea
         remedy = "name more files or folders"
     elif collection.shingle_filter is not None:
         remedy = "a larger --ignore-common, another --template, or a smaller --min-tokens helps"
+    elif of_bytes:
+        remedy = "--min-bytes 0 compares empty ones too"
     elif collection.shingle.min_tokens:
         remedy = "-v names them; a smaller --min-tokens compares more of them"
     else:
@@ -248,13 +261,18 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
         )
 
 
+#: Of documents that --same bytes does not compare.
+SMALL = "smaller than --min-bytes"
+
+
 def find_empty(collection: "Collection") -> "dict[str, NDArray[np.int64]]":
     """Return the documents that are not compared, as their sets are empty, by reason."""
     few_tokens, is_empty = collection.has_few_tokens(), collection.unfiltered_sizes == 0
     shingle_filter = collection.shingle_filter
     least = shingle_filter.params.least_shingles if shingle_filter is not None else 1
+    lack = SMALL if collection.shingle.of_bytes else "no tokens"
     return {
-        "no tokens": (is_empty & ~few_tokens).nonzero()[0],
+        lack: (is_empty & ~few_tokens).nonzero()[0],
         f"fewer than {count_of(collection.shingle.min_tokens, 'token')}": few_tokens.nonzero()[0],
         describe_rest(least): (~is_empty & (collection.sizes == 0)).nonzero()[0],
     }

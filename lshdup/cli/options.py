@@ -44,9 +44,13 @@ _output = partial(option, group="Output")
 #: What chooses among DOCS, or reads DOCS: a command without DOCS continues from the store.
 _of_docs = partial(_documents, requires=("DOCS",))
 
+#: Of documents that are compared by their bytes alone, no text is read.
+_NO_TEXT = ("--same bytes",)
+
 #: Which texts of rows and files are compared.
 text_source_options = stack(
     _documents("--min-tokens", type=click.IntRange(0), default=_SHINGLE.min_tokens,
+               excludes=_NO_TEXT,
                help="Compare no documents of fewer tokens."),
     _of_docs("--max-bytes", type=Size(), default=f"{params.DEFAULT_MAX_BYTES >> 20}MB",
              metavar="BYTES", help="Leave out larger files, and report them."),
@@ -91,12 +95,13 @@ check_content_option = setting("--check-content", is_flag=True, help="Read all d
 text_options = stack(
     _shingles("--keep-case", is_flag=True, help="No case folding."),
     _shingles("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
-    _documents("--encoding", default="", metavar="NAME",
+    _documents("--encoding", default="", metavar="NAME", excludes=_NO_TEXT,
                show_default="UTF-8, byte-order marks, else detected",
                help="Read every document as this."),
     _documents("--markup", type=click.Choice(MARKUP), default=_SHINGLE.markup,
-               metavar="HOW", help="Of HTML: auto, visible (rows too), or keep the tags."),
-    _documents("--mail", is_flag=True, help="Text with mail headers is mail."),
+               excludes=_NO_TEXT, metavar="HOW",
+               help="Of HTML: auto, visible (rows too), or keep the tags."),
+    _documents("--mail", is_flag=True, excludes=_NO_TEXT, help="Text with mail headers is mail."),
     _documents("--mail-headers", is_flag=True, help="All headers of mails."),
     _documents("--mail-quotes", type=click.Choice(MAIL_QUOTES),
                default=_SHINGLE.mail_quotes, metavar="keep|drop", help="Quoted lines."),
@@ -104,10 +109,12 @@ text_options = stack(
 
 token_options = stack(
     _shingles("--tokens", type=click.Choice(TOKENS), default=_SHINGLE.tokens, brief=True,
+              excludes=_NO_TEXT,
               help="What a shingle is made of: words; symbols (words and every other visible "
                    "mark, for program text); characters; terms (lower-case words of three letters "
                    "or more, without 'the'); or lines of ids."),
     _shingles("-k", "--shingle-size", "k", type=click.IntRange(1, params.MAX_K), brief=True,
+              excludes=_NO_TEXT,
               show_default="3 words, 5 symbols, 9 characters, 1 term",
               help="Tokens in a shingle. More: stricter; fewer: short texts compare better."),
     _shingles("--bag", is_flag=True,
@@ -120,10 +127,10 @@ shingle_options = stack(
     _rare("--hash", type=click.Choice(HASHES), default=_SHINGLE.hash,
           help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
     _shingles("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
-              metavar="FILE",
+              metavar="FILE", excludes=_NO_TEXT,
               help="Remove the shingles of this text, or of those in this folder, from every "
                    "document; repeatable."),
-    _shingles("--ignore-common", type=Share(or_number=True), metavar="X",
+    _shingles("--ignore-common", type=Share(or_number=True), metavar="X", excludes=_NO_TEXT,
               help="Remove shingles that more than X documents have, or, below 1, more than this "
                    "share of them (copies count once)."),
 )  # fmt: skip
@@ -195,7 +202,16 @@ max_bucket_option = _bands(
 
 same_option = plain_option(
     "--same", type=click.Choice(SAME), metavar="bytes|text",
-    help="Only equal files, or equal sequences of words.",
+    help="Only equal files, of DOCS of any kind and size; or equal sequences of words.",
+)  # fmt: skip
+
+#: Those of commands that read DOCS.
+same_options = stack(
+    same_option,
+    plain_option(
+        "--min-bytes", type=Size(), metavar="BYTES", show_default="1", requires=_NO_TEXT,
+        help="With --same bytes, compare no smaller documents; 0: empty ones too.",
+    ),
 )  # fmt: skip
 
 measure_option = plain_option(

@@ -294,6 +294,7 @@ def read_parameters(
     """
     explicit, given = dict[str, Any](), ctx.params
     names = {field.name for params_class in _PARAMS for field in fields(params_class)}
+    names |= {"min_bytes", "max_bytes"}  # which --same bytes has another default of
     for name, value in given.items():
         if value is None or not is_set(ctx, name):
             continue

@@ -15,6 +15,7 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.system import trim_memory
 from lshdup.collection.collection import WHOLE, Columns, set_columns
+from lshdup.collection.equal_files import digest_documents
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
@@ -92,6 +93,8 @@ class Workers:
         try:
             for indices in batches(run, documents, todo):
                 size = int(documents.spans[indices].sum())
+                if self._shingle.of_bytes and documents.is_file(int(indices[0])):
+                    size = min(size, BATCH_BYTES)  # It is read in pieces.
                 while under_way and (len(under_way) > 2 * self._jobs or size > room):
                     done, freed = under_way.popleft()
                     room += freed
@@ -121,6 +124,9 @@ class Workers:
         thread.
         """
         own = self._own
+        if self._shingle.of_bytes:
+            own.buffer = getattr(own, "buffer", None) or Buffer()
+            return _digest(documents, indices, own.buffer)
         if not hasattr(own, "shingler"):
             own.shingler, own.buffer = Shingler(self._shingle, in_order=self._in_order), Buffer()
             own.room = np.empty(0, np.uint64)
@@ -150,3 +156,12 @@ class Workers:
             )
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
             return FinishedBatch(ShingleBatch.empty(skipped), {})
+
+
+def _digest(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer) -> FinishedBatch:
+    """Return a finished batch of documents that are compared by their bytes alone."""
+    made = digest_documents(documents, indices, buffer)
+    first, second = np.ascontiguousarray(made.prints.T)
+    batch = replace(ShingleBatch.empty(made.skipped), indices=made.indices)
+    columns = {"set_sizes": made.sizes, "byte_prints": first, "text_prints": second}
+    return FinishedBatch(batch, columns)

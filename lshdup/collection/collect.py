@@ -89,6 +89,7 @@ def collect(
     previous: Iterable[Previous] = (),
     keep: "int | SetKeeper" = 0,
     checkpoint: Checkpoint | None = None,
+    wanted: NDArray[np.bool_] | None = None,
 ) -> Collection:
     """Read documents, make their shingle sets and, if `sketch` is given, their signatures.
 
@@ -96,6 +97,7 @@ def collect(
     keep : which unfiltered sets are kept: all of them if they fit into so many bytes, or EVERY_SET;
         a keeper does what it wants.
     checkpoint : receives finished batches when it is due.
+    wanted : bool array over the documents, those that are read; nothing is known of others.
 
     A file that turns out to be a mailbox becomes its mails, in a second pass over them.
 
@@ -113,6 +115,7 @@ def collect(
     for each in chain([first] if first is not None else [], previous):
         keeper.reuse(each.collection.sets, rows.reuse(each), each.rows)
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
+    todo = todo if wanted is None else todo[wanted[todo]]
     done, mailboxes = 0, list[int]()
     finished, waiting = list[_Finished](), 0
     workers = Workers(run, shingle, in_order=keeper.in_order)

@@ -52,6 +52,9 @@ def find_best_matches(
     best.add_same()
     duplicate_of = sides.duplicate_of
     if method.same:
+        rows = np.arange(len(best.right))
+        levels = sides.prints.compare(rows, np.maximum(best.right, 0))
+        best.right[levels == 0] = -1  # It shares the key only.
         return best.finish(np.arange(len(duplicate_of)))
     if not method.by_bands:
         found = compare(run, sides, params, method)

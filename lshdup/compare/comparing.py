@@ -110,9 +110,11 @@ def _find_same(run: Run, sides: Sides) -> PairsFound:
         split = len(sides.left.sizes)
         a, b = sides.separate(documents_to_compare(run, sides.duplicate_of, sides.sizes))
         _, at_left, at_right = np.intersect1d(
-            sides.keys[a], sides.keys[b + split], assume_unique=True, return_indices=True
+            sides.keys[a], sides.keys[b + split], return_indices=True
         )
         left, right = a[at_left].astype(np.uint32), (b[at_right] + split).astype(np.uint32)
+        same = sides.prints.compare(left, right) > 0  # They may share the key only.
+        left, right = left[same], right[same]
     return PairsFound(gather_pairs(run, [(left, right, np.ones(len(left)))]), -1)
 
 

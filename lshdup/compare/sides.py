@@ -91,8 +91,17 @@ class Fingerprints:
         return run.arrays.compute(len(self.text_prints), np.uint64, keys_of)
 
     def find_duplicates(self, run: Run, same: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each document the first one that is the same: int64 array of shape (n,)."""
-        return find_exact_duplicates(run, self.keys(run, same, sizes))
+        """Return for each document the first one that is the same: int64 array of shape (n,).
+
+        A document that shares the key of another one only is the same as none.
+        """
+        found, least = find_exact_duplicates(run, self.keys(run, same, sizes)), LEVELS.index(same)
+
+        def confirmed(some: slice) -> NDArray[np.int64]:
+            rows, firsts = rows_of(some), np.asarray(found[some])
+            return np.where(self.compare(rows, firsts) >= least, firsts, rows)
+
+        return run.arrays.compute(len(found), np.int64, confirmed)
 
 
 def expect_nothing(_: _I64) -> None:
@@ -130,6 +139,13 @@ class Side:
         assert self.prints is not None
         return self.prints.keys(run, same, self.sizes)
 
+    def find_duplicates(self, run: Run, same: str) -> NDArray[np.int64]:
+        """Return the first exact duplicate of each document: int64 array of shape (n,)."""
+        if not same:
+            return find_exact_duplicates(run, self.fingerprints)
+        assert self.prints is not None
+        return self.prints.find_duplicates(run, same, self.sizes)
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -166,7 +182,7 @@ class Sides:
         each = [side for side in (left, right) if side is not None]
         keys = [side.keys(run, same) for side in each]
         if duplicate_of is None:
-            firsts = [find_exact_duplicates(run, own) for own in keys]
+            firsts = [side.find_duplicates(run, same) for side in each]
             if right is not None:
                 firsts[1] += len(left.sizes)
             duplicate_of = run.arrays.concatenate(firsts) if right is not None else firsts[0]

@@ -246,6 +246,9 @@ class Shingler:
     """
 
     def __init__(self, params: ShingleParams, *, in_order: bool = False) -> None:
+        if params.tokens not in TOKEN_RULES:
+            message = f"--tokens is {params.tokens!r}; it must be one of {', '.join(TOKEN_RULES)}"
+            raise ParameterError(message)
         self.params = params
         self._in_order = in_order
         self._hash = shingle_hash(params)

@@ -87,6 +87,7 @@ def find_documents(
     for (path, *stamp), known in known_records.items():
         at = files.names.find(path) if known is not None and known.kind == Kind.MBOX else None
         was_mailbox = at is not None and stamp == [files.sizes[at], files.mtimes[at]]
+        was_mailbox = was_mailbox and not params.whole
         if was_mailbox and finder.records.get(path, Kind.SPLIT) == Kind.SPLIT:
             if stamp[0] <= params.max_bytes:
                 finder.records[path] = Kind.MBOX
@@ -203,12 +204,13 @@ class Finder:
             for name in names:
                 self._has_records(name)
         keep = stats.sizes >= 0
-        for at in np.flatnonzero(stats.sizes > params.max_bytes).tolist():
-            if names[at] not in self.records and is_mailbox_file(names[at]) and not self.id_lists:
+        most, may_be_mail = params.whole or params.max_bytes, not (self.id_lists or params.whole)
+        for at in np.flatnonzero(stats.sizes > most).tolist():
+            if names[at] not in self.records and may_be_mail and is_mailbox_file(names[at]):
                 self.records[names[at]] = Kind.MBOX
             elif names[at] not in self.records:
                 keep[at] = False
-                detail = describe_too_large(stats.sizes[at], params.max_bytes)
+                detail = describe_too_large(stats.sizes[at], most)
                 self._skip(names[at], Reason.TOO_LARGE, detail)
         documents = DocumentList(
             table,
@@ -343,6 +345,8 @@ class Finder:
             and not bare_name(name).lower().endswith(PAGE_ENDINGS)
         ):
             kind = Kind.SPLIT
+        if kind == Kind.FILE and named and params.whole and is_mailbox_file(name):
+            kind = Kind.MBOX
         if kind != Kind.FILE and not self.id_lists:
             self.records[name] = kind
 
@@ -352,7 +356,7 @@ class Finder:
         arguments : one side of a comparison; there may be records on the other.
         """
         met = Counter[Kind]()
-        if may_end(names, (*ARCHIVE_ENDINGS, *JSON_LINES_ENDINGS)):
+        if not self.params.whole and may_end(names, (*ARCHIVE_ENDINGS, *JSON_LINES_ENDINGS)):
             met.update(
                 classify_file(name, named=True, field_given=False, archives=False)
                 for name in names

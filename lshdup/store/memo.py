@@ -66,6 +66,7 @@ class Memo:
         self._written_at, self._interval = time.monotonic(), PATIENCE
         self._failed = False
         self._shingle, self._sketch, self._filter = shingle, sketch, shingle_filter
+        self._kinds = ("bytes",) if shingle.of_bytes else _KINDS
         self._used: list[str] = []  #: segments that this run has taken documents from, or written
         self._sets: dict[str, str] | None = None  #: by identity, the segment that has them
         self._is_reader_said = False
@@ -79,9 +80,10 @@ class Memo:
         """
         known = self._run.arrays.zeros(len(documents), np.bool_)
         left, resumed, segments = len(documents), 0, self._store.segments()
-        order = ["signatures", *segments, "shingles"] if self._sketch else ["shingles", *segments]
+        first = self._kinds[-1]
+        order = ["signatures", *segments, first] if self._sketch else [first, *segments]
         for name in order:
-            is_first = name in _KINDS and left == len(documents)
+            is_first = name in self._kinds and left == len(documents)
             # A segment that knows nothing new of the documents is not verified as a whole.
             old = self._load(name, verify=is_first)
             if old is None:
@@ -110,7 +112,7 @@ class Memo:
                 known[list(skipped)] = True
             left -= found + len(skipped)
             if found or skipped:
-                if name not in _KINDS:
+                if name not in self._kinds:
                     self._used.append(name)
                 if not left:
                     self._say_resumed(resumed)
@@ -154,7 +156,7 @@ class Memo:
             usable = old.without_other_readers()
         except (ArtifactError, IndexError) as error:
             message = error.message if isinstance(error, ArtifactError) else f"{name} is damaged"
-            self._run.say(f"{message}; it is {'rebuilt' if name in _KINDS else 'removed'}")
+            self._run.say(f"{message}; it is {'rebuilt' if name in self._kinds else 'removed'}")
             if self._store.is_held:
                 self._store.drop(name)
             return None
@@ -169,7 +171,8 @@ class Memo:
     def _fit(self, old: Collection) -> Collection | None:
         """Return what a collection says by this definition; None if that is nothing."""
         has_signatures = old.signatures is not None and old.sketch == self._sketch
-        if has_signatures and are_same_filters(old.shingle_filter, self._filter):
+        fits = has_signatures and are_same_filters(old.shingle_filter, self._filter)
+        if fits or self._shingle.of_bytes:
             return old
         unfiltered = old.before_filter
         if unfiltered.sets is None:
@@ -244,7 +247,7 @@ class Memo:
         for kind in kinds:
             self.save_artifact(collection, kind, *rest, is_checked=is_checked)
         store.make_current(kinds[-1], collection)
-        for kind in _KINDS:
+        for kind in self._kinds:
             if kind in kinds or not store.path(kind).exists():
                 continue
             old = self._load_held(kind)
@@ -322,7 +325,7 @@ def _says_as_much(new: Collection, old: Collection) -> bool:
 def load_known_records(run: Run, store: Store, params: DocumentParams) -> KnownRecords:
     """Return where the records of files are, as earlier runs have listed them whole."""
     known: KnownRecords = {}
-    for name in (*_KINDS, *store.segments()):
+    for name in (*_KINDS, "bytes", *store.segments()):
         # A damaged segment is rebuilt, and that is said then.
         with contextlib.suppress(ArtifactError, IndexError):
             held = store.load_collection(name, here=True, verify=False)

@@ -49,7 +49,10 @@ MEMO = "memo"
 
 #: The names of its files, and the kinds of artifacts that they are.
 _SEGMENT = re.compile(r"[0-9]{8}\.npz")
-_SEGMENTS = ("segment", "signatures", "shingles")
+_SEGMENTS = ("segment", "signatures", "shingles", "bytes")
+
+#: The artifacts of runs that leave those of other runs as they are.
+_ASIDE = ("passages", "bytes")
 
 #: Bytes that the memo may have, unless another limit is set.
 MEMO_BYTES = 4 << 30
@@ -97,8 +100,8 @@ class _Loaded(NamedTuple):
 
 class Store:
     """A folder with at most one artifact of each kind: `shingles.npz`, `signatures.npz`,
-    `bands.npz`, `pairs.npz`, `clusters.npz`, `passages.npz`; a `memo` of what other runs
-    have made; a `manifest.json` that names what the last run with DOCS has made; and the
+    `bands.npz`, `pairs.npz`, `clusters.npz`, `passages.npz`, `bytes.npz`; a `memo` of what other
+    runs have made; a `manifest.json` that names what the last run with DOCS has made; and the
     `.lock` of the run that writes.
 
     secret : the hash key, if one was set; artifacts hold its name only.
@@ -273,21 +276,23 @@ class Store:
         is_there = self._find(named).exists() or not self.path(other).exists()
         return named if is_there else other
 
-    def is_of_passages(self) -> bool:
-        """Return whether the last run with DOCS was one for passages."""
-        return self._read_manifest().get("passages") is True
+    def is_last(self, kind: str) -> bool:
+        """Return whether the last run with DOCS was one for "passages", or of equal "bytes"."""
+        return self._read_manifest().get(kind) is True
 
     def make_current(self, kind: str, collection: Collection) -> None:
-        """Name the artifact that commands without DOCS continue with, or that of passages."""
-        if kind == "passages":
-            self._write_manifest(passages=True)
+        """Name the artifact that commands without DOCS continue with, or that of passages or equal
+        bytes.
+        """
+        if kind in _ASIDE:
+            self._write_manifest(**{each: each == kind for each in _ASIDE})
             return
         documents = collection.documents
         docs = [os.fsdecode(name) for name in documents.docs]
         corpus = collection.unfiltered_identity if kind == "shingles" else collection.identity
         self._write_manifest(
             current=kind, corpus=corpus, documents=len(documents), docs=docs,
-            base=self.base(documents.home), passages=False,
+            base=self.base(documents.home), **dict.fromkeys(_ASIDE, False),
         )  # fmt: skip
 
     # --- the memo ---------------------------------------------------------------------------------
@@ -350,7 +355,7 @@ class Store:
         *,
         keep_old: bool = False,
     ) -> None:
-        """Save shingles.npz, signatures.npz or passages.npz, unless the file says the same.
+        """Save the artifact of a collection, unless the file says the same.
 
         beside : arrays of the artifact that hold more than the collection, and values of its
             header; it is always written then.

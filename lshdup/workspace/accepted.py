@@ -9,6 +9,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import product
@@ -26,8 +27,10 @@ from lshdup.base.run import Run
 from lshdup.base.wording import count_of, printable
 from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError
-from lshdup.params import ACCEPTED_FILE, ShingleParams
+from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, ShingleParams
+from lshdup.shingling.shingler import Shingler
 from lshdup.sources.document_list import DocumentList
+from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import check_conflict
 
 #: The names of two documents, ascending, and the fingerprints of their texts.
@@ -286,6 +289,29 @@ def list_folders(lists: Iterable[DocumentList]) -> list[bytes]:
     return list({os.path.realpath(each or b"."): each for each in folders}.values())
 
 
+def _read_texts(
+    accepted: Accepted, path: Path, lists: Sequence[DocumentList]
+) -> NDArray[np.uint64]:
+    """Return the fingerprints of the texts of documents that lines name; 0 for all others.
+
+    Of documents that are compared by their bytes no text is known: these are read now.
+    """
+    prints = np.zeros(sum(map(len, lists)), np.uint64)
+    names = {os.path.join(os.fsencode(path.parent), n) for x in accepted.lines for n in x[:2]}  # noqa: PTH118
+    for name in names:
+        first = 0
+        for documents in lists:
+            spellings = (os.path.relpath(name, documents.home or b"."), os.path.realpath(name))
+            at = next((at for x in spellings if (at := documents.find(x)) is not None), None)
+            if at is not None:
+                with suppress(InputError, OSError):
+                    read = NamedDocument(name, raw=Path(os.fsdecode(name)).read_bytes())
+                    texts = Shingler(accepted.texts).shingle_decoded([read.utf8(accepted.texts)])
+                    prints[first + at] = texts[1][0]
+            first += len(documents)
+    return prints
+
+
 def find_accepted(
     run: Run,
     path: Path | None,
@@ -314,7 +340,10 @@ def find_accepted(
     found = [np.zeros(0, np.uint64)]
     for each in [path] if path is not None else filter(Path.is_file, beside):
         accepted = load_accepted(each, "--accepted" if path is not None else "")
-        accepted.check(each, shingle, "name another list: --accepted FILE")
+        if shingle == WHOLE_DOCUMENTS:
+            prints = _read_texts(accepted, each, lists)
+        else:
+            accepted.check(each, shingle, "name another list: --accepted FILE")
         texts = np.array(sorted(accepted.names), np.uint64)
         parts = slices_of(len(prints))
         some = [rows_of(each)[contains(texts, prints[each])] for each in parts]

@@ -42,6 +42,7 @@ from lshdup.workspace.comparing import (
     load_side,
     order_documents,
 )
+from lshdup.workspace.loading import compares_files, load_whole_documents
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -98,18 +99,25 @@ def load_sides(
     # A promise that cannot be kept is refused before the work.
     if request.documents and method.by_bands:
         plan_bands(merge_params(SketchParams, request.given).perms, params)
-    here = load_side(workspace, request, method)
+    of_other = replace(  # without the patterns of DOCS
+        request,
+        documents=others,
+        files=replace(request.files, include=(), exclude=()),
+        accept=lambda documents, _read: request.accept_source(documents, "--against"),
+    )
+    reader = Workspace(half.but(skipped=skipped_there), apart=run.apart)
+    if compares_files(run, request, method, other=there is not None):
+        if not request.documents:
+            message = "the last run was one of --same bytes, and has read files of equal size only"
+            raise InputError(message, RERUN)
+        whole = load_whole_documents((workspace, request), (reader, of_other))
+        here, there = ((each, side_of(half, each)) for each in whole)
+    else:
+        here = load_side(workspace, request, method)
     if there is None:
         run.say(_advise_index(others))
-        reader = Workspace(half.but(skipped=skipped_there), apart=run.apart)
-        of_other = replace(  # with the parameters of DOCS, but without their patterns
-            request,
-            documents=others,
-            files=replace(request.files, include=(), exclude=()),
-            given={**request.given, **_definition(here[0])},
-            accept=lambda documents, _read: request.accept_source(documents, "--against"),
-        )
-        there = load_side(reader, of_other, method)
+        definition = {**request.given, **_definition(here[0])}
+        there = load_side(reader, replace(of_other, given=definition), method)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
         message = (
             f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"

@@ -34,7 +34,12 @@ from lshdup.pipeline import find_clusters
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
 from lshdup.workspace.index import IndexedCollection, load_or_build_index
-from lshdup.workspace.loading import load_all_sets, load_signatures
+from lshdup.workspace.loading import (
+    compares_files,
+    load_all_sets,
+    load_signatures,
+    load_whole_documents,
+)
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.workspace import Workspace
 
@@ -149,6 +154,9 @@ def load_comparison(
     elif method.exact:
         collection = load_all_sets(run, request)
         side = side_of(run, collection, collection.filtered_sets(run.arrays))
+    elif compares_files(run, request, method):
+        (collection,) = load_whole_documents((run, request))
+        side = side_of(run, collection)
     else:
         collection, side = load_side(run, request, method)
     sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of)

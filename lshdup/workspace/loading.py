@@ -6,6 +6,7 @@ parameters, and signatures.npz is a cache.
 """
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, gather_sets
 from lshdup.base.run import no_progress
@@ -26,6 +28,12 @@ from lshdup.collection.collect import (
     sketch_collection,
 )
 from lshdup.collection.collection import Collection
+from lshdup.collection.equal_files import (
+    complete,
+    find_shared_sizes,
+    forget_unread,
+    leave_out_small,
+)
 from lshdup.collection.filtering import (
     FilterRequest,
     build_filter,
@@ -34,8 +42,16 @@ from lshdup.collection.filtering import (
 )
 from lshdup.collection.set_source import set_source
 from lshdup.compare.verification import SET_BYTES
-from lshdup.errors import RERUN, ArtifactError, InputError
-from lshdup.params import DEFAULT_STORE, FEW_TOKENS, FilterParams, ShingleParams, SketchParams
+from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
+from lshdup.params import (
+    DEFAULT_STORE,
+    FEW_TOKENS,
+    WHOLE_DOCUMENTS,
+    FilterParams,
+    PairParams,
+    ShingleParams,
+    SketchParams,
+)
 from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter, find_first_sets
 from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
 from lshdup.sources.expansion import KnownRecords
@@ -203,6 +219,67 @@ def most_common_shingles(
     return list(zip(*columns, strict=True))
 
 
+# --- equal files ----------------------------------------------------------------------------------
+
+
+def compares_files(
+    run: Workspace, request: Request, method: PairParams, *, other: bool = False
+) -> bool:
+    """Return whether documents are compared by their bytes alone, so that files need no text.
+
+    Without DOCS they are if the last run was such a one; else documents with a text are compared.
+
+    other : whether they are compared with those of a store, which have a text.
+    """
+    is_last = run.store is not None and run.store.is_last("bytes")
+    are_files = method.same == "bytes" and not other and (bool(request.documents) or is_last)
+    if not are_files and "min_bytes" in request.given:
+        message = "--min-bytes has no effect on the documents of a store, which have a text"
+        raise ParameterError(message, "leave it out, or name folders")
+    if method.same == "bytes" and not are_files:
+        run.say("files without text, such as pictures, are not compared: name DOCS, and no store")
+    return are_files
+
+
+def load_whole_documents(*sides: tuple[Workspace, Request]) -> list[Collection]:
+    """Return the documents of each side to be compared by their bytes. Files of a size that no
+    other has are not read.
+    """
+    least, made = sides[0][1].given.get("min_bytes", 1), list[Collection]()
+    if not sides[0][1].documents:
+        return [leave_out_small(_load_last_files(*sides[0]), least)]
+    requests = []
+    for run, request in sides:
+        most = request.given.get("max_bytes", sys.maxsize)
+        requests.append((run, replace(request, files=replace(request.files, whole=most))))
+    lists = [find_named(run, request, WHOLE_DOCUMENTS) for run, request in requests]
+    shared, first = find_shared_sizes(lists, least), 0
+    for (run, request), documents, only in zip(requests, lists, shared, strict=True):
+        with run.writing():
+            memo = None
+            if run.store is not None:
+                fields = documents.record_fields
+                memo = Memo(run, run.store, WHOLE_DOCUMENTS, None, None, fields)
+            found = _collect(run, request, documents, WHOLE_DOCUMENTS, 0, memo=memo, only=only)
+            found = complete(found, first)
+            if memo is not None:
+                kept = forget_unread(found)
+                memo.save(kept, "bytes", is_checked=request.check_content)
+        request.accept(found.documents, True)
+        made.append(leave_out_small(found, least))
+        first += len(documents)
+    return made
+
+
+def _load_last_files(run: Workspace, request: Request) -> Collection:
+    """Load bytes.npz."""
+    last = run.store.load_collection("bytes") if run.store is not None else None
+    if last is None:
+        _refuse_nothing(run, "bytes", request)
+    request.accept(last.documents, True)
+    return last
+
+
 # --- the filter that a command requests -----------------------------------------------------------
 
 
@@ -325,8 +402,12 @@ def _collect(
     shingle_filter: ShingleFilter | None = None,
     *,
     memo: Memo | None,
+    only: NDArray[np.bool_] | None = None,
 ) -> Collection:
-    """Collect what no earlier run has collected, and report the files that are skipped."""
+    """Collect what no earlier run has collected, and report the files that are skipped.
+
+    only : bool array over the documents, those that are read if no earlier run has.
+    """
     previous: Iterable[Previous] = ()
     if memo is not None:
         found: Iterator[Previous] = iter(())
@@ -338,7 +419,7 @@ def _collect(
             run.expect_signatures(documents, sketch.perms)
     collection = collect(
         run, documents, shingle, sketch, shingle_filter=shingle_filter, previous=previous,
-        keep=keep, checkpoint=memo,
+        keep=keep, checkpoint=memo, wanted=only,
     )  # fmt: skip
     run.report_skipped(collection.skipped, request.documents)
     return collection

@@ -121,7 +121,7 @@ def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, Shi
         shingle = _with_order(merge_params(ShingleParams, request.given))
         return find_named(run, request, shingle), shingle
     store = run.store
-    if store is not None and store.is_of_passages():
+    if store is not None and store.is_last("passages"):
         last = store.load_collection("passages")
     else:
         last = load_last_collection(run, verify=True)

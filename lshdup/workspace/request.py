@@ -81,6 +81,9 @@ def list_definition(collection: "Collection") -> Iterator[str]:
 
     Those that have their default are skipped, but for --tokens and -k.
     """
+    if collection.shingle.of_bytes:
+        yield "--same bytes"
+        return
     yield f"--tokens {collection.shingle.tokens} -k {collection.shingle.k}"
     sketch, shingle_filter = collection.sketch, collection.shingle_filter
     filter_params = shingle_filter.params if shingle_filter is not None else FilterParams()

@@ -19,6 +19,9 @@ pairs d --same text | --measure=jaccard --exact --max-bucket=3 --histogram | wit
 pairs d --same text | --recall=0.9 --plot=p.png | with --same text
 clusters --same bytes | --exact --linkage=single --max-bucket=3 --recall=0.9 | with --same bytes
 folders d --same bytes | --exact --max-bucket=3 --recall=0.9 | with --same bytes
+pairs d --same bytes | --tokens=char --template=d --ignore-common=3 | with --same bytes
+clusters d --same bytes | --min-tokens=3 --encoding=cp437 --markup=keep --mail | with --same bytes
+folders d --same text | --min-bytes=0 | without --same bytes
 pairs d | --unmatched | without --against OTHER
 pairs d --against d --unmatched | --collapse-copies | with --unmatched
 pairs d --histogram | --against=d --baseline=f --changed-since=HEAD | with --histogram

@@ -61,6 +61,7 @@ _SHOWN = """
 --format-seconds | 2> d office + --format-seconds 1e-9
 --min-tokens | --min-tokens 50
 --max-bytes | --max-bytes 300
+--min-bytes | d --same bytes + --min-bytes 100KB
 --text-field | --text-field body
 --id-field | rows.jsonl + --id-field name
 --split | --split ^Chapter

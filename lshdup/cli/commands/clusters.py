@@ -19,7 +19,7 @@ from lshdup.cli.options import (
     memory_option,
     output_options,
     run_options,
-    same_option,
+    same_options,
     table_options,
 )
 from lshdup.cli.output import make_target
@@ -58,7 +58,7 @@ Examples:
             excludes=("--same",),
             help="All similar enough to the one that is kept; or what chains of pairs "
                  "connect."),
-    same_option,
+    same_options,
     check_option("groups"),
     accepted_options,
     exact_option,

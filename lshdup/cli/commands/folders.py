@@ -19,7 +19,7 @@ from lshdup.cli.options import (
     max_bucket_option,
     output_options,
     run_options,
-    same_option,
+    same_options,
     table_options,
 )
 from lshdup.cli.output import PIECE_ROWS, OutputOptions, make_target, print_pieces
@@ -56,7 +56,7 @@ Examples:
 @accepted_options
 @exact_option
 @max_bucket_option
-@same_option
+@same_options
 @option("--containment", type=Share(), metavar="C", brief=True,
         default=FoldersOptions.containment,
         help="Share of the bytes of a folder that the other one holds, at least.")  # fmt: skip

@@ -20,7 +20,7 @@ from lshdup.cli.options import (
     pair_output_options,
     plot_option,
     run_options,
-    same_option,
+    same_options,
     table_options,
 )
 from lshdup.cli.output import OutputOptions, make_target
@@ -64,7 +64,7 @@ Examples:
             help="Instead of the pairs: how many there are at each threshold, with examples."),
     plot_option,
     collapse_option,
-    same_option,
+    same_options,
     check_option("pairs"),
     plain_option("--baseline", type=OutputPath(Path, dir_okay=False), metavar="FILE",
                   excludes=("--histogram", "--unmatched"),

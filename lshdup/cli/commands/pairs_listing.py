@@ -151,6 +151,7 @@ def _find(listing: Listing, columns: Sequence[str]) -> "Iterator[Annotation]":
 
     lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
     finder = PassageFinder(lists, listing.opened.here.shingle)
+    of_bytes = listing.opened.here.shingle.of_bytes
     times = None if listing.times is None else listing.times()
     pairs = (pair for piece in listing.pieces() for pair in zip(*map(list, piece[:2]), strict=True))
     rows = (row for piece in _rows(listing) for row in zip(*piece, strict=True))
@@ -161,7 +162,7 @@ def _find(listing: Listing, columns: Sequence[str]) -> "Iterator[Annotation]":
         if times is None or times[pair[1]] >= times[pair[0]]:
             named.reverse()
         (here, here_name), (other, other_name) = named
-        found = finder.find(here, other)
+        found = None if of_bytes else finder.find(here, other)
         lines = (None, None) if found is None else (found.a, found.b)
         yield Annotation(
             Place(here_name, _path(lists, here), lines[0]),

@@ -30,7 +30,7 @@ from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
-from lshdup.params import ACCEPTED_FILE, ShingleParams
+from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, ShingleParams
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
@@ -273,7 +273,8 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
 
         collection = session.load_last_collection()
         found: dict[bytes, tuple[NamedDocument, int]] = {}
-        shingle = merge_shingle_params(collection, session.request.given)
+        is_text = collection is not None and collection.shingle != WHOLE_DOCUMENTS
+        shingle = merge_shingle_params(collection if is_text else None, session.request.given)
         for name in dict.fromkeys(chain(*pairs)):
             try:
                 document = look_up(name, collection)
@@ -351,6 +352,7 @@ def _fingerprint(document: NamedDocument, shingle: ShingleParams) -> int:
         if len(document.collection.documents.changed(np.array([document.index]))):
             message = f"{printable(document.name)} has changed since it was compared"
             raise InputError(message, "run `lshdup pairs DOCS` again")
+    if document.collection is not None and document.collection.shingle == shingle:
         made = document.collection.prints.text_prints[document.index]
     else:
         made = Shingler(shingle).shingle_decoded([document.utf8(shingle)])[1][0]

@@ -1,0 +1,151 @@
+"""Documents that are compared by their bytes alone: which of them have to be read, and their
+fingerprints.
+
+A file is read only if another document has its size. Its fingerprint is the first half of its
+SHA-256: what is equal by it may be deleted, also where somebody made the files for that.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.frozen import dataclass
+from lshdup.base.skipped import Reason, describe_error, find_reason
+from lshdup.base.system import READ
+from lshdup.collection.collection import Collection
+from lshdup.shingling.shingler import Skips
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.files import Buffer
+from lshdup.sources.records import Kind
+from lshdup.sources.text_batches import BATCH_BYTES, read_batch
+
+_I64 = NDArray[np.int64]
+_U64 = NDArray[np.uint64]
+
+#: Files, and parts of files whose bytes are counted before they are read.
+_COUNTED = {Kind.FILE, Kind.TAR, Kind.ZIP, Kind.MBOX, Kind.SPLIT}
+
+#: Bytes of a large file in memory at a time.
+_PIECE = 1 << 20
+
+_CHANGED = Reason.CHANGED, "its size is not what was listed"
+
+
+@dataclass(frozen=True)
+class Digests:
+    """The fingerprints of m documents.
+
+    indices : int64 array of shape (m,), the numbers of the documents in their list.
+    sizes : int64 array of shape (m,), bytes.
+    prints : uint64 array of shape (m, 2), the first 128 bits of SHA-256; the first is never 0.
+    skipped : number, reason and detail of each document that has none.
+    """
+
+    indices: _I64
+    sizes: _I64
+    prints: _U64
+    skipped: Skips
+
+
+def find_shared_sizes(lists: Sequence[DocumentList], least: int) -> list[NDArray[np.bool_]]:
+    """Return for each list which of its documents may have the bytes of another of any list: bool
+    arrays.
+
+    These are the documents of a size that occurs twice. If there are parts of files whose bytes are
+    not counted before they are read, as texts of rows, every document is read.
+
+    least : bytes from which on documents are compared.
+    """
+    every = np.sort(np.concatenate([each.spans for each in lists]))
+    if not all(each.kinds <= _COUNTED for each in lists):
+        return [np.ones(len(each), bool) for each in lists]
+
+    def are_shared(sizes: _I64) -> NDArray[np.bool_]:
+        several = np.searchsorted(every, sizes, "right") - np.searchsorted(every, sizes) > 1
+        shared: NDArray[np.bool_] = several & (sizes >= max(least, 1))
+        return shared
+
+    return [are_shared(np.asarray(each.spans)) for each in lists]
+
+
+def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> Digests:
+    """Return the fingerprints of documents of one kind. A file of another size than when it was
+    listed has none.
+
+    A large file is read in pieces. indices : int64 array. buffer : memory to read into.
+    """
+    expected = np.asarray(documents.spans[indices])
+    if len(indices) == 1 and expected[0] > BATCH_BYTES and documents.is_file(int(indices[0])):
+        return _digest_large(documents, indices, int(expected[0]))
+    batch = read_batch(documents, indices, buffer)
+    good, lost = np.ones(len(batch.indices), bool), list(batch.skipped)
+    if batch.are_files:
+        good = batch.lengths == documents.sizes[batch.indices]
+        lost += [(index, *_CHANGED) for index in batch.indices[~good].tolist()]
+    starts, sizes, view = batch.starts[good], batch.lengths[good], batch.text.data
+    each = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
+    digests = [sha256(view[start:end]).digest() for start, end in each]
+    return Digests(batch.indices[good], sizes, _prints_of(digests), lost)
+
+
+def _digest_large(documents: DocumentList, indices: _I64, expected: int) -> Digests:
+    index, size, digest = int(indices[0]), 0, sha256()
+    room = memoryview(bytearray(_PIECE))
+    try:
+        with open(os.open(documents.path(index), READ), "rb", buffering=0) as file:  # noqa: PTH123
+            while size <= expected and (got := file.readinto(room)):
+                digest.update(room[:got])
+                size += got
+    except OSError as error:
+        lost = [(index, find_reason(error), describe_error(error))]
+    else:
+        if size == expected:
+            return Digests(indices, np.array([size]), _prints_of([digest.digest()]), [])
+        lost = [(index, *_CHANGED)]
+    return Digests(indices[:0], indices[:0], _prints_of([]), lost)
+
+
+def _prints_of(digests: list[bytes]) -> _U64:
+    prints = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 4)[:, :2].astype(np.uint64)
+    return np.maximum(prints, np.uint64(1))
+
+
+def complete(collection: Collection, first: int) -> Collection:
+    """Return a collection with fingerprints of the documents that were not read, of which each is
+    another one than any other: 0, and a number of its own; empty ones have that of no bytes.
+
+    first : the first of these numbers: documents of two sides have different ones.
+    """
+    columns = {name: np.array(column) for name, column in collection.columns.items()}
+    spans = np.asarray(collection.documents.spans)
+    unread = np.flatnonzero(columns["byte_prints"] == 0)
+    columns["set_sizes"][unread] = spans[unread]
+    columns["text_prints"][unread] = first + unread + 1
+    empty, prints = unread[spans[unread] == 0], _prints_of([sha256().digest()])
+    columns["byte_prints"][empty], columns["text_prints"][empty] = prints[0]
+    columns["fingerprints"] = columns["byte_prints"]
+    return replace(collection, columns=columns, saved_identity="")
+
+
+def forget_unread(collection: Collection) -> Collection:
+    """Return a collection in which no later run finds the documents that were not read: their files
+    have a time that none can have.
+    """
+    documents, is_unread = collection.documents, collection.columns["byte_prints"] == 0
+    mtimes = np.where(is_unread, np.iinfo(np.int64).min, documents.mtimes)
+    return replace(collection, documents=replace(documents, mtimes=mtimes))
+
+
+def leave_out_small(collection: Collection, least: int) -> Collection:
+    """Return a collection in which documents of fewer bytes are not compared: they have no shingle.
+
+    Nor are documents that were not read because an earlier run compared larger ones only.
+    """
+    sizes, (shared,) = collection.sizes, find_shared_sizes([collection.documents], least)
+    is_known = (collection.columns["byte_prints"] != 0) | ~shared
+    compared = np.where((sizes >= least) & is_known, np.maximum(sizes, 1), 0)
+    return replace(collection, columns={**collection.columns, "set_sizes": compared})
