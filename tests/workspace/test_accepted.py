@@ -294,6 +294,25 @@ def test_rows_of_files(run, four):
     assert Path("out.jsonl").read_text().splitlines() == [texts[0], texts[1], texts[4]]
 
 
+def test_files_that_are_compared_by_their_bytes(run, four):
+    """No text of them is known: those of the list are read."""
+    for line in ("clusters docs -q --same bytes", f"clusters {four}/docs -q --same bytes"):
+        assert len(run(line).rows) == 2
+        run("accept docs/c 'docs/c copy'")
+        assert run(line).out == b""
+        assert len(run(line, "--show-accepted").rows) == 2
+        assert run("pairs docs -q --same bytes --check").out == b""
+        shutil.copy("docs/c", "docs/d")
+        assert len(run("pairs docs -q --same bytes").rows) == 2
+        for name in ("c", "c copy", "d"):
+            Path("docs", name).write_bytes(b"\0another")
+        assert len(run("pairs docs -q --same bytes").rows) == 3
+        os.unlink("docs/d")
+        os.unlink("docs/lshdup-accepted.jsonl")
+        for name in ("c", "c copy"):
+            Path("docs", name).write_text(NEW[name])
+
+
 def test_the_list_of_a_page_and_what_the_page_shows(run, four):
     data = lambda line: json.loads(  # noqa: E731
         run(line).out.split(b'<script id="data" type="application/json">')[1].split(b"</script>")[0]

@@ -348,12 +348,12 @@ def _fingerprint(document: NamedDocument, shingle: ShingleParams) -> int:
 
     from lshdup.shingling.shingler import Shingler
 
-    if document.collection is not None:
-        if len(document.collection.documents.changed(np.array([document.index]))):
-            message = f"{printable(document.name)} has changed since it was compared"
-            raise InputError(message, "run `lshdup pairs DOCS` again")
-    if document.collection is not None and document.collection.shingle == shingle:
-        made = document.collection.prints.text_prints[document.index]
+    collection, row = document.collection, np.array([document.index])
+    if collection is not None and len(collection.documents.changed(row)):
+        message = f"{printable(document.name)} has changed since it was compared"
+        raise InputError(message, "run `lshdup pairs DOCS` again")
+    if collection is not None and collection.shingle == shingle:
+        made = collection.prints.text_prints[document.index]
     else:
         made = Shingler(shingle).shingle_decoded([document.utf8(shingle)])[1][0]
     if not made:
