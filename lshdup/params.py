@@ -418,6 +418,8 @@ class ClusterParams(_Params):
         newest, oldest: time of the file. path-order: byte order of the names. Ties go to the first
         name in byte order; of "central", to the default rule. Whole files come before parts.
     prefer : folders and patterns that come before `keep`, the strongest first.
+    keep_by : a field of rows that comes between the two: the greatest value is kept, or with :least
+        behind the name the least.
     max_bucket : as for pairs.
     """
 
@@ -425,6 +427,12 @@ class ClusterParams(_Params):
     keep: str = ""
     prefer: tuple[str, ...] = ()
     max_bucket: int = 0
+    keep_by: str = ""
+
+    @property
+    def keep_field(self) -> tuple[str, bool]:
+        """The field of `keep_by`, and whether its least value is kept."""
+        return self.keep_by.removesuffix(":least"), self.keep_by.endswith(":least")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -433,6 +441,8 @@ class ClusterParams(_Params):
             _check_choice("--keep", self.keep, KEEP)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
+        is_named = bool(self.keep_field[0]) or not self.keep_by
+        _check(is_named, f"--keep-by {self.keep_by} names no field", "name one, as in score:least")
 
 
 @dataclass(frozen=True)

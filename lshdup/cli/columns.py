@@ -96,6 +96,8 @@ LISTINGS: dict[str, dict[str, Type]] = {
                      "a": _or_empty(NAME), "b": _or_empty(NAME), "similarity": _or_empty(SHARE),
                      "same": SAME},
     "show-group": {"variant": COUNT, "line": COUNT, "kept": TEXT, "text": TEXT, "name": NAME},
+    "show-shared": {"tokens": COUNT, "a_start": COUNT, "b_start": COUNT, "a_line": COUNT,
+                    "b_line": COUNT, "a": TEXT, "b": TEXT},
     "show-shingles": {"in": _one_of("both", "a", "b"), "shingle": TEXT, "text": TEXT},
     "accuracy": {"scheme": TEXT, "perms": COUNT, "epsilon": SHARE, "runs": COUNT, "pairs": COUNT,
                  "off": NUMBER,
@@ -154,6 +156,18 @@ DOCUMENT = {
 REMOVED = {"id": ID, "kept": ID, "similarity": SHARE, "file": NAME, "kept_file": NAME,
            "same": SAME}  # fmt: skip
 
+#: The columns of `clusters --removed` without --write: what may go, and why.
+MAY_GO = {"name": NAME, "kept": NAME, "reason": _one_of("bytes", "text", "similarity"),
+          "similarity": SHARE, "size": COUNT, "time": TEXT, "sha256": TEXT,
+          "kept_sha256": TEXT}  # fmt: skip
+
+#: The columns that `clusters --annotate` adds: the group, empty for a row that is alone; what is
+#: kept, the similarity to it, and whether the two are the same, all empty for a row that was not
+#: compared; and the rows of the group.
+ANNOTATIONS = {"duplicate_group": _or_empty(COUNT), "duplicate_kept": _or_empty(ID),
+               "duplicate_similarity": _or_empty(SHARE), "duplicate_same": SAME,
+               "duplicate_group_size": COUNT}  # fmt: skip
+
 #: The columns of `passages --removed`: what is cut, and what is not, and why.
 REMOVED_PASSAGES = {"id": ID, "file": NAME, "start": _or_empty(COUNT), "end": _or_empty(COUNT),
                     "text": _or_empty(TEXT), "skipped": _or_empty(TEXT)}  # fmt: skip
@@ -169,6 +183,8 @@ COMPARISON = {
     "only_b": COUNT,
     "removed_a": COUNT,
     "removed_b": COUNT,
+    "share_a": SHARE,
+    "share_b": SHARE,
 }
 
 

@@ -188,19 +188,22 @@ def say_estimates(session: Session, opened: Comparison, shown: str, decided: int
     )
 
 
-def warn_of_changed(session: Session, opened: Comparison, documents: NDArray[np.int64]) -> None:
-    """Warn of documents of an answer that are not what was indexed.
+def warn_of_changed(
+    session: Session, opened: Comparison, documents: NDArray[np.int64]
+) -> list[int]:
+    """Warn of documents of an answer that are not what was indexed, and return them.
 
     documents : ascending int64 array.
     """
     here, there = opened.sides.separate(documents)
-    warn_of_changes(session, opened.here.documents, here)
-    changed = len(opened.lists[1].changed(there)) if opened.store is not None else 0
-    if changed:
+    changed = warn_of_changes(session, opened.here.documents, here).tolist()
+    gone = opened.lists[1].changed(there).tolist() if opened.store is not None else []
+    if gone:
         session.console.warn(
-            f"{count_of(changed, 'document')} of OTHER in this answer changed or vanished since "
+            f"{count_of(len(gone), 'document')} of OTHER in this answer changed or vanished since "
             "OTHER was indexed"
         )
+    return [*changed, *(each + len(opened.here.documents) for each in gone)]
 
 
 def advise_min_tokens(console: Console, collection: Collection, pairs: Pairs) -> None:

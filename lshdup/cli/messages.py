@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lshdup.base.forms import Form
 from lshdup.base.skipped import Reason
-from lshdup.base.wording import chance, count_of, join_names, printable
+from lshdup.base.wording import chance, count_of, join_names, printable, quoted
 from lshdup.cli.console import Console
 from lshdup.params import KEEP, ClusterParams
 
@@ -361,11 +361,15 @@ def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     from lshdup.compare.keep_rules import default_keep
 
     keep = rule.keep or default_keep(documents)
-    parts = [KEEP[keep]]
+    words = KEEP[keep]
+    if rule.keep_by:
+        field, least = rule.keep_field
+        words = f"the {'least' if least else 'greatest'} {quoted(field)}, then {words}"
+    parts = [words]
     if keep != "first" and 0 < documents.are_parts(np.arange(len(documents))).sum() < len(
         documents
     ):
-        parts = [f"whole files before parts of files, then {KEEP[keep]}"]
+        parts = [f"whole files before parts of files, then {words}"]
     if rule.prefer:
         parts.append(f"preferring {join_names(rule.prefer)}")
     if rule.linkage != ClusterParams().linkage:

@@ -266,6 +266,13 @@ def _keep_options(*left_out: str) -> Callable[[F], F]:
 
 keep_options = _keep_options()
 
+#: Of `clusters`: a field of rows decides before --keep.
+keep_by_option = plain_option(
+    "--keep-by", metavar="FIELD[:least]", excludes=("--keep central",),
+    help="Of rows keep the one with the greatest value in this field, or the least: numbers, or "
+         "dates and other text as text. --keep decides between equals.",
+)  # fmt: skip
+
 #: Those of commands that know no groups, whose most central document could be kept.
 keep_one_by_one_options = _keep_options("central")
 
@@ -377,8 +384,14 @@ class ClustersOptions(FindOptions, WriteOptions):
 
     linkage: str = ClusterParams.linkage
     keep: str | None = None
+    keep_by: str | None = None
     prefer: tuple[str, ...] = ()
     emit: str = "all"
+    annotate: str | None = None
+
+    @property
+    def files(self) -> tuple[str, str | None]:
+        return ("--annotate", self.annotate) if self.annotate else super().files
 
 
 @dataclass(frozen=True)
@@ -405,6 +418,7 @@ class ShowOptions(OutputOptions):
     by_lines: bool | None
     context: int | None
     shingles: bool
+    shared: bool
     measure: str
     keep: str | None
     prefer: tuple[str, ...]

@@ -357,6 +357,11 @@ class WriteOptions(OutputOptions):
     write: str | None
     removed: Path | None
 
+    @property
+    def files(self) -> tuple[str, str | None]:
+        """The option that names the files to write, and its value."""
+        return "--write", self.write
+
 
 def make_target(options: OutputOptions) -> Target:
     """Return the file or stream that the output options of a command name, and its format.

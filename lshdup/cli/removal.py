@@ -1,7 +1,10 @@
-"""`--write` and `--removed` of `clusters`, `passages`: files without what may go, and its list."""
+"""`--write`, `--removed` and `--annotate` of `clusters`, `passages`: files without what may go, its
+list, and files with columns that say what may go.
+"""
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,10 +15,17 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.skipped import Reason
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import chance, count_of, printable
-from lshdup.cli.columns import REMOVED
+from lshdup.cli.columns import ANNOTATIONS, REMOVED
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
-from lshdup.cli.output import PIECE_ROWS, Target, WriteOptions, format_of, print_pieces
+from lshdup.cli.output import (
+    PIECE_ROWS,
+    DocumentNames,
+    Target,
+    WriteOptions,
+    format_of,
+    print_pieces,
+)
 from lshdup.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -28,9 +38,12 @@ if TYPE_CHECKING:
     from lshdup.base.wording import Cell
     from lshdup.cli.output import Piece
     from lshdup.cli.session import Session
+    from lshdup.collection.checksums import Checksums
     from lshdup.compare.clusters import Clusters
+    from lshdup.compare.results import ClustersFound
     from lshdup.compare.sides import Fingerprints
     from lshdup.sources.document_list import DocumentList
+    from lshdup.workspace.comparing import Comparison
 
 
 #: Files that are named when they are written.
@@ -38,48 +51,46 @@ _NAMED = 10
 
 
 def prints_listing(ctx: click.Context, options: WriteOptions) -> bool:
-    """Return whether the command prints a listing, which --write has instead unless it is typed."""
-    return options.write is None or is_set(ctx, "emit") or options.output is not None
+    """Return whether the command prints a listing: not if files are written, unless it is typed."""
+    is_written = options.files[1] is not None or options.removed is not None
+    return not is_written or is_set(ctx, "emit") or options.output is not None
 
 
 def check_outputs(ctx: click.Context, options: WriteOptions) -> None:
-    """Raise before anything is read if --write or --removed cannot be written."""
-    write, removed, output = options.write, options.removed, options.output
-    if write is None:
-        return
+    """Raise before anything is read if one of the files cannot be written."""
+    (option, rows), removed, output = options.files, options.removed, options.output
     listing = (output or "-") if prints_listing(ctx, options) else None
-    given = {"--write": write, "--removed": removed, "the listing (--emit, -o)": listing}
+    given = {option: rows, "--removed": removed, "the listing (--emit, -o)": listing}
     on_stdout = [what for what, path in given.items() if path is not None and is_stdout(path)]
     if len(on_stdout) > 1:
         message = f"{on_stdout[0]} and {on_stdout[1]} cannot both go to standard output"
         raise ParameterError(message, "name a file for one of them")
-    for path in (write, removed):
+    for path in (rows, removed):
         if path is not None and not is_stdout(path):
-            check_writable(Path(path), folder=path is write)
-    if removed is None:
-        return
-    format_of(removed, "--removed")
+            check_writable(Path(path), folder=path is rows)
+    if removed is not None:
+        format_of(removed, "--removed")
 
 
 def check_documents(
     options: WriteOptions, documents: "DocumentList", read: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield the files that --write writes. Raise before the work if it does not suit DOCS, as far
-    as is known then.
+    """Yield the files that --write or --annotate writes. Raise before the work if it does not suit
+    DOCS, as far as is known then.
     """
-    if options.write is None:
+    option, write = options.files
+    if write is None:
         return
     from lshdup.sources.rewriting import check_target, refuse_other_files
 
-    write = options.write
     targets = check_target(documents, write, read=read)[1]
     if targets == [STDOUT]:
         if documents.has_parquet and sys.stdout.isatty():
             message = "a Parquet file is no text for a terminal"
-            raise ParameterError(message, "name a file, or send it to one: --write - > FILE")
+            raise ParameterError(message, f"name a file, or send it to one: {option} - > FILE")
         return
     for target in targets:
-        yield "--write", str(target)
+        yield option, str(target)
     if Path(write).is_dir():
         lists = (Path(path) for path in (options.output, options.removed) if path)
         refuse_other_files(Path(write), [*targets, *lists])
@@ -184,17 +195,27 @@ def _find_gone(
     """Return the rows that go: what clusters drop, and copies of compared rows, with their ids."""
     import numpy as np
 
-    copies, origins = [], clusters.dropped.tolist()
+    copies, firsts = _find_copies(clusters, documents, uncompared)
+    every = documents.with_records(copies)
+    rows = np.append(clusters.dropped, len(documents) + np.arange(len(copies)))
+    order = np.lexsort((every.locations.starts[rows], every.locations.file[rows]))
+    return _Gone(every, rows[order], np.append(clusters.dropped, firsts)[order])
+
+
+def _find_copies(
+    clusters: "Clusters", documents: "DocumentList", uncompared: "list[SkippedFile]"
+) -> "tuple[list[SkippedFile], NDArray[np.int64]]":
+    """Return the rows with the id and the text of a compared row, and these: int64 array."""
+    import numpy as np
+
+    copies, origins = [], list[int]()
     repeats = [each for each in uncompared if each.skipped.reason == Reason.COPY]
     firsts = documents.find_all([each.skipped.name for each in repeats])
     for each, first in zip(repeats, firsts, strict=True):
         if first >= 0 and clusters.representative[first] >= 0:
             copies.append(each)
             origins.append(first)
-    every = documents.with_records(copies)
-    rows = np.append(clusters.dropped, len(documents) + np.arange(len(copies)))
-    order = np.lexsort((every.locations.starts[rows], every.locations.file[rows]))
-    return _Gone(every, rows[order], np.array(origins, np.int64)[order])
+    return copies, np.array(origins, np.int64)
 
 
 def refuse_nothing(compared: int, uncompared: "list[Skipped]") -> None:
@@ -264,3 +285,126 @@ def _name(sides: "tuple[DocumentList, ...]", rows: Any) -> "tuple[list[Cell], li
         begin += len(side)
     at = np.searchsorted(different, rows).tolist()
     return [names[each] for each in at], [files[each] for each in at]
+
+
+# --- what may go, of any kind ---------------------------------------------------------------------
+
+
+def verify(
+    session: "Session", opened: "Comparison", found: "ClustersFound"
+) -> "tuple[ClustersFound, Checksums]":
+    """Return the groups without documents that have changed since they were read, which are said,
+    and the checksums of what may go and of what is kept for it.
+
+    Equal files have equal checksums, or one of them has changed, though not its time.
+    """
+    import numpy as np
+
+    from lshdup.base.ragged import distinct
+    from lshdup.base.skipped import Skipped
+    from lshdup.collection.checksums import make_checksums
+    from lshdup.compare.sides import LEVELS
+
+    clusters = found.clusters
+    dropped, own = clusters.dropped, clusters.representative
+    chosen = distinct(np.concatenate([dropped, own[dropped]]))[0]
+    sums = make_checksums(session.run, opened.lists, chosen)
+    is_lost = sums.sizes < 0
+    for start in range(0, len(dropped), PIECE_ROWS):
+        rows = dropped[start : start + PIECE_ROWS]
+        are_equal = opened.sides.prints.compare(rows, own[rows]) == LEVELS.index("bytes")
+        is_lost[sums.rows(rows[are_equal & sums.differ(rows, own[rows])])] = True
+    lost = chosen[is_lost]
+    for name in opened.names(lost):
+        session.run.skipped(Skipped(name, Reason.CHANGED, "since it was compared: not listed"))
+    every = np.concatenate([found.lost, lost])
+    return replace(found, clusters=clusters.without(lost), lost=every), sums
+
+
+def list_may_go(opened: "Comparison", clusters: "Clusters", sums: "Checksums") -> "Iterator[Piece]":
+    """Yield pieces of the list of what may go: the columns of MAY_GO. sums : of `verify`."""
+    import numpy as np
+
+    dropped, own = clusters.dropped, clusters.representative
+    documents, names = opened.lists[0], DocumentNames(len(own), opened.names)
+    for start in range(0, len(dropped), PIECE_ROWS):
+        rows = dropped[start : start + PIECE_ROWS]
+        kept = own[rows]
+        same = opened.sides.prints.words(rows, kept)
+        times = np.asarray(documents.mtimes[rows]).astype("datetime64[ns]")
+        yield (
+            documents.typed_names(rows),
+            names.of(kept).tolist(),
+            [word or "similarity" for word in same],
+            clusters.similarity[rows].tolist(),
+            sums.sizes[sums.rows(rows)].tolist(),
+            np.datetime_as_string(times, timezone="UTC").tolist(),
+            sums.words(rows),
+            sums.words(kept),
+        )
+
+
+# --- columns that say what may go -----------------------------------------------------------------
+
+
+def annotate(
+    session: "Session", options: WriteOptions, opened: "Comparison", clusters: "Clusters"
+) -> None:
+    """Write the files with the columns of ANNOTATIONS, and say how many rows got them.
+
+    Rows with the id and the text of a compared one are of its group.
+    """
+    import numpy as np
+
+    from lshdup.base.memory import rows_of
+    from lshdup.collection.annotating import Annotating
+    from lshdup.compare.clusters import Clusters, list_clusters
+    from lshdup.sources.rewriting import rewrite
+
+    console, documents, target = session.console, opened.here.documents, options.files[1]
+    assert target is not None
+    n, own, arrays = len(documents), clusters.representative, session.run.arrays
+    compared = int((own[:n] >= 0).sum())
+    refuse_nothing(compared, [each.skipped for each in opened.here.list_skipped()])
+    copies, origins = _find_copies(clusters, documents, opened.here.list_skipped_records())
+    # Copies are documents behind those of DOCS, and in groups behind those of all sides.
+    others, own = len(own) - n, arrays.concatenate([own, own[origins]])
+    score = arrays.concatenate([clusters.similarity, clusters.similarity[origins]])
+    origin = arrays.concatenate([arrays.compute(n + others, np.int64, rows_of), origins])
+    groups = Clusters(session.run, own, score)
+    listed, sizes = list_clusters(groups), groups.sizes
+    number: NDArray[np.int64] = arrays.zeros(len(own), np.int64)
+    number[listed.documents] = listed.numbers
+
+    def cells(rows: "NDArray[np.int64]") -> "Piece":
+        """Return the cells of documents, or of rows that are none: -1 or less."""
+        rows = np.where(rows < n, rows, rows + others)
+        known = np.flatnonzero((rows >= 0) & (own[np.maximum(rows, 0)] >= 0))
+        table = np.full((len(ANNOTATIONS), len(rows)), None, object)
+        table[-1] = 1
+        rows, kept = rows[known], own[rows[known]]
+        words = opened.sides.prints.words(origin[rows], kept)
+        columns = (
+            [group or None for group in number[rows].tolist()],
+            _name(opened.lists, kept)[0],
+            score[rows].tolist(),
+            np.where(rows == kept, np.full(1, None), np.array(words, object)),
+            sizes[kept].tolist(),
+        )
+        for row, column in zip(table, columns, strict=True):
+            row[known] = np.fromiter(column, object, len(known))
+        return table.tolist()
+
+    kinds: dict[str, type] = {name: each.cell for name, each in ANNOTATIONS.items()}
+    kinds["duplicate_kept"] = bytes
+    rows = documents.with_records(copies)
+    change = Annotating(kinds, cells, documents.record_files.fields.id)
+    every = arrays.compute(len(rows), np.int64, rows_of)
+    paths = rewrite(session.run, rows, every, target, change, open_target, share=1.0)
+    say_written(console, paths, target)
+    bare = change.written - compared - len(copies)
+    left = f"; {count_of(change.broken, 'broken row')} as before" if change.broken else ""
+    console.summarize(
+        f"{count_of(change.written, 'row')} annotated, {bare:,} of them not compared{left}"
+        f"{console.duration_of('write')}"
+    )

@@ -67,8 +67,8 @@ _OTHER_OPTIONS = {
     "-n": _MOST,
     "--html": "`lshdup report DOCS -o report.html` makes a page",
     "--passages": "`lshdup report --differences N` shows where N pairs differ",
-    "--measure": "it is of pairs, query and show: groups by containment would chain all pages that "
-    "hold one template",
+    "--measure": "it is of pairs, query, report and show: groups by containment would chain all "
+    "pages that hold one template",
     "--delete": _DELETE,
     "--move": _DELETE,
     "--dry-run": "leave it out: lshdup never changes or deletes a document",

@@ -18,6 +18,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Key, rows_of
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
+from lshdup.compare.keep_by import order_by_field
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
@@ -148,7 +149,8 @@ def preference(
     arguments: Sequence[bytes] = (),
 ) -> Preference:
     """Return the order of documents by `--prefer`, then whole files before parts of files (but
-    where "first" goes by the order of DOCS), then `--keep`, then their place in the list.
+    where "first" goes by the order of DOCS), then `--keep-by`, `--keep`, and their place in the
+    list.
 
     The rule "central" orders as the default rule does; `compare.medoids` chooses after it.
 
@@ -166,6 +168,8 @@ def preference(
     keep = params.keep or default
     if keep != "first" and documents.parts is not None:
         levels.append(documents.are_parts)
+    if params.keep_by:
+        levels += order_by_field(run, documents, *params.keep_field)
     keys = _keys(run, documents, sizes, default if keep == "central" else keep, arguments)
     order = run.arrays.order(n, [*levels, *keys])
     if keep != "central":

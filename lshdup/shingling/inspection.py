@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.forms import BLANK_LINE, split_parts
 from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import ranges
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import I64, mix64_array
@@ -45,6 +46,20 @@ class LocatedText:
     tokens: NDArray[np.uint64]
 
 
+@dataclass(frozen=True)
+class ShingledText(LocatedText):
+    """A text with its tokens and its shingles, in the order of the text.
+
+    begins, sizes : int64 arrays of shape (n_shingles,), the first token of each shingle, and its
+        number of tokens.
+    elements : uint64 array of shape (n_shingles,), the element of the shingle set.
+    """
+
+    begins: I64
+    sizes: I64
+    elements: NDArray[np.uint64]
+
+
 class _Part(NamedTuple):
     """A part of a text that was cut into n tokens.
 
@@ -72,7 +87,28 @@ def locate_tokens(text: bytes, params: ShingleParams) -> LocatedText:
         ascending.
     Cost: linear, without an object a token.
     """
-    located = [_cut(part, params).located for part in split_parts(text)]
+    return _join_parts([_cut(part, params) for part in split_parts(text)])
+
+
+def locate_shingles(text: bytes, params: ShingleParams) -> ShingledText:
+    """Locate the tokens and the shingles of a text. text : as of `locate_tokens`."""
+    parts = [_cut(part, params) for part in split_parts(text)]
+    located = _join_parts(parts)
+    tokens, shingles = (
+        np.array([len(each) for each in column])
+        for column in zip(*((part.edges, part.shingles) for part in parts), strict=True)
+    )
+    elements = number_repeats(np.concatenate([part.shingles for part in parts]), params)
+    begins = ranges(np.cumsum(tokens) - tokens, shingles)
+    sizes = np.repeat(tokens - shingles + 1, shingles)
+    return ShingledText(
+        located.text, located.starts, located.ends, located.tokens, begins, sizes, elements
+    )
+
+
+def _join_parts(parts: list[_Part]) -> LocatedText:
+    """Return the tokens of all parts, with a blank line between parts."""
+    located = [part.located for part in parts]
     if len(located) == 1:
         return located[0]
     sizes = np.array([len(each.text) + len(BLANK_LINE) for each in located])

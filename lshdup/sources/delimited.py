@@ -20,12 +20,15 @@ from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.base.wording import count_of
 from lshdup.params import LONGEST
-from lshdup.sources.lines import Parse, ParsedFile, batches_of_lines, find_lines
+from lshdup.sources.lines import Parse, ParsedFile, batches_of_lines, find_lines, read_lines
 from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
+    Rows,
     SkippedRecord,
+    Spans,
+    Values,
     field_names,
     no_field,
     split_fields,
@@ -46,13 +49,13 @@ csv.field_size_limit(LONGEST)
 class _Header(NamedTuple):
     """The first row of a file.
 
-    columns : number of columns.
+    columns : names of the columns.
     text, id : positions of the columns that are read; id is -1 without an id field.
     end : bytes before the second row.
     """
 
     delimiter: str
-    columns: int
+    columns: tuple[str, ...]
     text: tuple[int, ...]
     id: int
     end: int
@@ -77,6 +80,20 @@ class DelimitedFile(ParsedFile):
             for row in np.flatnonzero(broken).tolist()
         ]
         return self.with_ids(RecordList.of(starts, lengths, self.longest, ~broken, skipped))
+
+    def list_rows(self) -> Rows:
+        header = _read_header(self.file, self.fields)
+        starts, lengths, broken = _find_rows(self.file, header, self.longest)
+        starts, lengths = np.append(0, starts[~broken]), np.append(header.end - 1, lengths[~broken])
+        return Rows(starts, lengths, int(broken.sum()), header.delimiter, header.columns)
+
+    def values(self, spans: Spans, field: str) -> Values:
+        header = _read_header(self.file, self.fields)
+        if field not in header.columns:
+            message = no_field(field, header.columns, "--keep-by", "column")
+            raise RecordError(Reason.NO_TEXT, message)
+        at, lines = header.columns.index(field), read_lines(self.file, *spans)
+        return [split_row(line, header.delimiter)[at].encode("latin-1") or None for line in lines]
 
     def parser(self, *, ids: bool) -> Parse:
         """Return the parser of a row. Raises RecordError if the columns are not there."""
@@ -116,7 +133,7 @@ def _read_header(file: int, fields: RecordFields) -> _Header:
                 error = why if delimiter == _DELIMITERS[0] or len(row) > 1 else error
                 continue
             end = bom + sum(map(len, lines[: rows.line_num]))
-            return _Header(delimiter, len(row), text, id_, end)
+            return _Header(delimiter, tuple(map(_name, row)), text, id_, end)
     raise error
 
 
@@ -152,9 +169,9 @@ def _parser(header: _Header) -> Parse:
     """Return the parser of rows."""
 
     def parse(line: bytes | memoryview) -> tuple[bytes, bytes]:
-        cells = _split(line, header.delimiter)
-        if len(cells) != header.columns:
-            detail = f"{count_of(len(cells), 'cell')} for {count_of(header.columns, 'column')}"
+        cells = split_row(line, header.delimiter)
+        if len(cells) != len(header.columns):
+            detail = f"{count_of(len(cells), 'cell')} for {count_of(len(header.columns), 'column')}"
             raise RecordError(Reason.BROKEN_ROW, detail)
         name = cells[header.id].encode("latin-1") if header.id >= 0 else b""
         if header.id >= 0 and not name:
@@ -164,7 +181,7 @@ def _parser(header: _Header) -> Parse:
     return parse
 
 
-def _split(line: bytes | memoryview, delimiter: str) -> list[str]:
+def split_row(line: bytes | memoryview, delimiter: str) -> list[str]:
     """Return the cells of a row, whose characters are bytes. Raise RecordError for a broken row."""
     text = str(line, "latin-1").removesuffix("\r")
     if "\0" in text:
@@ -207,7 +224,7 @@ def _find_rows(
         size = int(ends[last] - starts[first])
         try:
             row = pread(file, size, int(starts[first]))
-            is_row = len(_split(row, header.delimiter)) == header.columns
+            is_row = len(split_row(row, header.delimiter)) == len(header.columns)
         except RecordError:
             is_row = False
         budget -= 0 if is_row else size

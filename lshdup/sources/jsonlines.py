@@ -26,6 +26,9 @@ from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
+    Rows,
+    Spans,
+    Values,
     field_names,
     no_field,
     split_fields,
@@ -59,6 +62,18 @@ class JsonLines(ParsedFile):
             keep[row] = bool(pread(self.file, int(lengths[row]), int(starts[row])).strip(SPACES))
         return self.with_ids(RecordList.of(starts, lengths, self.longest, keep))
 
+    def list_rows(self) -> Rows:
+        starts, lengths, _ = find_lines(self.file)
+        return Rows(starts[lengths > 0], lengths[lengths > 0])
+
+    def values(self, spans: Spans, field: str) -> Values:
+        found = [_scalar(bytes(line), field) for line in read_lines(self.file, *spans)]
+        if not any(found):
+            known = _fields(parse_object(bytes(next(read_lines(self.file, *spans)))))
+            if field not in known:
+                raise RecordError(Reason.NO_TEXT, no_field(field, known, "--keep-by"))
+        return found
+
     def have_integer_ids(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
@@ -79,11 +94,18 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
     return _parser(fields)(line) if line.strip(SPACES) else None
 
 
+def _scalar(line: bytes, field: str) -> bytes | None:
+    """Return a field of a line as text, an integer as it is written; None if it is no scalar."""
+    value = _value(parse_object(line), field)
+    is_scalar = type(value) in (str, _Number, float, bool)
+    return str(value).encode("utf-8", "surrogatepass") or None if is_scalar else None
+
+
 def _has_integer_id(line: bytes, field: str) -> bool:
     try:
         return not bytes(_RAW.decode(line)[field]).startswith(b'"')
     except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
-        return type(_value(_parse_object(line), field)) is _Number
+        return type(_value(parse_object(line), field)) is _Number
 
 
 def find_values(line: bytes, names: Sequence[str]) -> list[tuple[int, int, bytes] | None] | None:
@@ -167,11 +189,11 @@ def _plain_id(raw: bytes) -> bytes | None:
 
 
 def _parse_by_python(line: bytes | memoryview, fields: RecordFields) -> tuple[bytes, bytes]:
-    values = _parse_object(bytes(line))
+    values = parse_object(bytes(line))
     return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields.text)
 
 
-def _parse_object(line: bytes) -> dict[str, Any]:
+def parse_object(line: bytes) -> dict[str, Any]:
     """Return the object that a line is. Raises RecordError."""
     try:
         values = _DECODER.decode(line.decode("utf-8-sig"))

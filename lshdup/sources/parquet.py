@@ -27,6 +27,8 @@ from lshdup.sources.records import (
     RecordError,
     RecordList,
     SkippedRecord,
+    Spans,
+    Values,
     describe_too_large,
     field_names,
     no_field,
@@ -68,7 +70,9 @@ class ParquetFile:
             self._file = pq.ParquetFile(pa.OSFile(path), pre_buffer=False, buffer_size=1 << 20)
             schema = self._file.schema_arrow
             # The names on the way to each of the fields whose texts are joined.
-            self._column = [_find_column(schema, name, text=True) for name in split_fields(field)]
+            self._column = [
+                _find_column(schema, name, "--text-field") for name in split_fields(field)
+            ]
             metadata = self._file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             # First row of each row group, then the number of rows; bytes of an average text.
@@ -122,7 +126,7 @@ class ParquetFile:
             return RecordList(numbers, starts, lengths)
         null: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         with self._lock, _reporting_damage():
-            column = [_find_column(self._file.schema_arrow, id_field, text=False)]
+            column = [_find_column(self._file.schema_arrow, id_field, "--id-field")]
             decoded = (texts for (texts,) in _decode(self._file, [column], _SLAB_ROWS))
             ids = StringTable.gather(_with_nulls(decoded, null), arrays)
         bad = null | (ids.offsets[1:] == ids.offsets[:-1])
@@ -138,8 +142,23 @@ class ParquetFile:
     def has_text(self, field: str) -> bool:
         """Return whether a column holds texts; ids may be integers."""
         with contextlib.suppress(RecordError):
-            return bool(_find_column(self._file.schema_arrow, field, text=True))
+            return bool(_find_column(self._file.schema_arrow, field, "--text-field"))
         return False
+
+    def values(self, spans: Spans, field: str) -> Values:
+        """Return a field of some rows, as `RecordFiles.values` does."""
+        column, found = [_find_column(self._file.schema_arrow, field, "--keep-by")], Values()
+        rows = spans[0]
+        first, last = np.searchsorted(self._offsets, rows[[0, -1]], side="right").tolist()
+        at = int(self._offsets[first - 1])
+        with self._lock, _reporting_damage():
+            for (part,) in _decode(self._file, [column], _SLAB_ROWS, range(first - 1, last)):
+                mine = rows[slice(*np.searchsorted(rows, [at, at + len(part[2])]))] - at
+                texts, null = StringTable(*part[:2]), part[2][mine].tolist()
+                each = zip(mine.tolist(), null, strict=True)
+                found += [None if none else texts[row] or None for row, none in each]
+                at += len(part[2])
+        return found
 
     def texts(self, rows: NDArray[np.int64], longest: int, buffer: Buffer) -> Contents:
         """Return the texts of some rows.
@@ -327,7 +346,7 @@ def _decode(
 
 
 def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") -> Texts:
-    """Return strings, or integers as strings, of one column of a record batch.
+    """Return strings, or numbers and dates as strings, of one column of a record batch.
 
     ways : name of the column, and of the fields in it that lead to them; of several columns, the
         strings that are not null are joined.
@@ -343,7 +362,7 @@ def texts_of(batch: Any, ways: Sequence[Sequence[str]], between: bytes = b"") ->
             array = pc.struct_field(array, name)
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        if pa.types.is_integer(array.type):
+        if not str(array.type).removesuffix("_view").endswith(("string", "binary")):
             array = array.cast(pa.large_string())
         arrays.append(array.cast(pa.large_binary()))
     array = arrays[0]
@@ -379,13 +398,15 @@ def _take_texts(texts: Texts, at: NDArray[np.int64]) -> Texts:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
-    """Return the names on the way to a field.
+def _find_column(schema: Any, field: str, option: str) -> list[str]:
+    """Return the names on the way to a field. option : the one that names it.
 
-    Raises RecordError if it is no string, or for an id no integer either.
+    Raises RecordError if it is no string, or for an id no integer either; a value to keep by may be
+    anything but a list or fields.
     """
     from pyarrow import types
 
+    lacks = Reason.NO_ID if option == "--id-field" else Reason.NO_TEXT
     way = [field] if schema.get_field_index(field) >= 0 else field.split(".")
     fields = {each.name: each.type for each in schema}
     kind: Any = None
@@ -394,18 +415,17 @@ def _find_column(schema: Any, field: str, *, text: bool) -> list[str]:
             columns = field_names(
                 (each.name, part) for each in schema for part in ("", *_subfields(each.type))
             )
-            option = "--text-field" if text else "--id-field"
             detail = f"it has {no_field(field, columns, option, 'column')}"
-            raise RecordError(Reason.NO_TEXT if text else Reason.NO_ID, detail)
+            raise RecordError(lacks, detail)
         kind = fields[name]
         fields = _subfields(kind)
     inner = kind.value_type if types.is_dictionary(kind) else kind
-    if str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary") or (
-        not text and types.is_integer(inner)
-    ):
+    is_text = str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary")
+    is_id = option == "--id-field" and types.is_integer(inner)
+    if is_text or is_id or (option == "--keep-by" and not types.is_nested(inner)):
         return way
     detail = f"its column {field!r} is of type {kind}"
-    raise RecordError(Reason.NOT_TEXT if text else Reason.NO_ID, detail)
+    raise RecordError(Reason.NOT_TEXT if option == "--text-field" else lacks, detail)
 
 
 def _subfields(kind: Any) -> dict[str, Any]:

@@ -41,6 +41,9 @@ from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
+    Rows,
+    Spans,
+    Values,
     most_unpacked,
     too_large_unpacked,
 )
@@ -182,6 +185,14 @@ class Reader:
         """
         return Contents(*read_spans(self.file, starts, lengths, buffer), lengths)
 
+    def list_rows(self) -> Rows:
+        """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
+        raise NotImplementedError
+
+    def values(self, spans: Spans, field: str) -> Values:
+        """Return a field of some records of JSON Lines or CSV, as `RecordFiles.values` does."""
+        raise NotImplementedError
+
     def have_integer_ids(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
@@ -269,7 +280,7 @@ class RecordFiles:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.list_records(run, self.fields.id)
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             listed = reader.list_records()
         is_below = kind.is_archive or (kind == Kind.MBOX and listed and listed.names)
         listed = _below(path, listed) if listed and is_below else listed
@@ -298,7 +309,7 @@ class RecordFiles:
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
                 return parquet.texts(starts, self.longest, buffer)
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             return reader.texts(starts, lengths, buffer)
 
     def have_integer_ids(
@@ -313,8 +324,17 @@ class RecordFiles:
                 return np.full(len(starts), not parquet.has_text(self.fields.id))
         if kind != Kind.JSON:
             return np.zeros(len(starts), bool)
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             return reader.have_integer_ids(starts, lengths)
+
+    def values(self, path: bytes, kind: Kind, spans: Spans, field: str) -> Values:
+        """Return a field of some rows of one file. spans : starts and lengths, as for `texts`.
+
+        Raises as `texts`; RecordError with NO_TEXT if none of the rows has the field.
+        """
+        is_parquet = kind == Kind.PARQUET
+        with self._parquet_file(path) if is_parquet else self.reader(path, kind) as file:
+            return file.values(spans, field)
 
     def declare(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]
@@ -322,11 +342,11 @@ class RecordFiles:
         """Return the names of members of an archive; of a mailbox and of a crawl, as `base.forms`
         declares mails and pages.
         """
-        with self._reader(path, kind) as reader:
+        with self.reader(path, kind) as reader:
             return list(map(reader.declare, starts.tolist(), names))
 
     @contextmanager
-    def _reader(self, path: bytes, kind: Kind) -> Iterator[Reader]:
+    def reader(self, path: bytes, kind: Kind) -> Iterator[Reader]:
         """Yield the reader of a file. Raises as `list_records` does."""
         module, name = _READERS[kind]
         made: type[Reader] = getattr(import_module(f"lshdup.sources.{module}"), name)

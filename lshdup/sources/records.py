@@ -252,6 +252,28 @@ class RecordList:
         )
 
 
+class Rows(NamedTuple):
+    """The n rows of a file of lines, records or not, but for empty lines and broken rows.
+
+    starts, lengths : int64 arrays of shape (n,), as in `RecordList`.
+    broken : number of broken rows.
+    delimiter, columns : of CSV, what is between cells, and the names in the first of these rows.
+    """
+
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    broken: int = 0
+    delimiter: str = ""
+    columns: tuple[str, ...] = ()
+
+
+#: Starts and lengths of records, as in `RecordList`.
+Spans = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+#: A field of some rows, as it is written; None where it is missing, null, empty, or no scalar.
+Values = list[bytes | None]
+
+
 class Members:
     """The members of an archive, added one after the other.
 

@@ -1,35 +1,32 @@
-"""Files without some of their records, or with others instead, or without parts of their texts: the
-rest is as it was, and in the same order.
+"""Files without some of their records, or with others instead: the rest is as it was, and in the
+same order.
 
 Only records that were compared can be dropped: blank, broken and unnamed ones stay. Commands
 see to it before that no file that is read is written.
 """
 
-import json
 import os
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.atomic import replace_file
 from lshdup.base.compression import PIP, ZSTD, PackedError, bare_name, can_unpack, chunks, packing
-from lshdup.base.forms import PART
 from lshdup.base.run import Run
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import count_of, join_names, quoted
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.jsonlines import find_values
 from lshdup.sources.parquet import column_chunks, open_parquet
 from lshdup.sources.readers import classify_file
-from lshdup.sources.records import ROWS, Kind, RecordError, split_fields
+from lshdup.sources.records import ROWS, Kind, RecordError
 
 I64 = NDArray[np.int64]
 
@@ -56,19 +53,34 @@ _UNWRITTEN = (b".xz", b".bz2")
 _NAMED = 3
 
 
-class Change(Protocol):
+class Change:
     """What is written instead of some records."""
+
+    def find(self, documents: DocumentList, number: int, mine: I64) -> tuple[I64, I64, I64]:
+        """Return the rows of a file that change: starts and lengths, as `RecordList` has them, and
+        the document that each is, -1 for a row that is none: int64 arrays of shape (m,).
+
+        number : of the file. mine : int64 array, its documents that change.
+        """
+        locations = documents.locations
+        return locations.starts[mine], locations.lengths[mine], mine
 
     def line(self, document: int, line: bytes) -> bytes:
         """Return what is written instead of a line with its end."""
+        raise NotImplementedError
+
+    def schema(self, schema: Any) -> Any:
+        """Return the schema of what is written instead of a Parquet file."""
+        return schema
 
     def rows(self, table: Any, rows: I64, documents: I64) -> Any:
         """Return what is written instead of a table of pyarrow, given rows of the table, and the
         documents that they are: int64 arrays.
         """
+        raise NotImplementedError
 
 
-class _Dropping:
+class _Dropping(Change):
     """The change of records that are left out."""
 
     def line(self, document: int, line: bytes) -> bytes:
@@ -146,7 +158,8 @@ def rewrite(
         example = examples[number : number + 1]
         _check_unchanged(documents, example[example >= 0], path)
         mine = changed[slice(*np.searchsorted(of_file, [number, number + 1]))]
-        starts, lengths = locations.starts[mine], locations.lengths[mine]
+        with _reporting(goal):
+            starts, lengths, mine = change.find(documents, number, mine)
 
         def report(read: int, before: int = done) -> None:
             run.progress("write", before + read, total)
@@ -255,7 +268,7 @@ def _write_parquet(
     """
     with (
         open_parquet(path) as (pa, pq, file),
-        pq.ParquetWriter(out, file.schema_arrow, **_as_before(file)) as writer,
+        pq.ParquetWriter(out, change.schema(file.schema_arrow), **_as_before(file)) as writer,
     ):
         at, size = 0, os.path.getsize(path)  # noqa: PTH202 (bytes path)
         for table in _read_parts(pa, file):
@@ -450,144 +463,3 @@ def _check_room(paths: list[bytes], targets: list[Path], share: float) -> None:
             f"{free:,} left"
         )
         raise InputError(message, "name another disk; what was compared is not compared again")
-
-
-# --- parts of texts -----------------------------------------------------------------------------
-
-
-def check_cutting(documents: DocumentList) -> None:
-    """Raise before the work if texts of these documents cannot be cut."""
-    if Kind.CSV in documents.kinds:
-        message = "--write cuts the rows of JSON Lines and Parquet files, not of CSV"
-        raise ParameterError(message, "--emit spans says where to cut")
-
-
-def write_cut(
-    run: Run,
-    documents: DocumentList,
-    cut: I64,
-    starts: I64,
-    ends: I64,
-    target: Path | str,
-    open_target: Open = replace_file,
-) -> tuple[list[Path], set[int]]:
-    """Write the files of the documents without parts of their texts.
-
-    Errors: as of `write_without`.
-
-    Parameters
-    ----------
-    documents : records of JSON Lines or Parquet files.
-    cut, starts, ends : int64 arrays of shape (n,), document, first byte and the byte behind the
-        last one of each part, in the text of a record; ascending.
-    target, open_target : as of `write_without`.
-
-    Returns the paths written, and the documents that could not be cut: rows of JSON with values
-    that no strict parser reads, and fields within a column of Parquet.
-
-    """
-    change = _Cutting(split_fields(documents.record_files.fields.text), cut, starts, ends)
-    paths = rewrite(run, documents, np.unique(cut), target, change, open_target, share=0.0)
-    return paths, change.uncut
-
-
-class _Cutting:
-    """The change of records whose texts lose some parts; see `write_cut`.
-
-    names : of the fields that make a text.
-    uncut : documents that could not be cut.
-    """
-
-    def __init__(self, names: Sequence[str], cut: I64, starts: I64, ends: I64) -> None:
-        self._names, self._cut, self._starts, self._ends = names, cut, starts, ends
-        self.uncut: set[int] = set()
-
-    def _parts_of(self, document: int) -> list[tuple[int, int]]:
-        rows = slice(*np.searchsorted(self._cut, [document, document + 1]))
-        return list(zip(self._starts[rows].tolist(), self._ends[rows].tolist(), strict=True))
-
-    def line(self, document: int, line: bytes) -> bytes:
-        values = find_values(line, self._names)
-        if values is None:
-            self.uncut.add(document)
-            return line
-        texts = [None if value is None else value[2] for value in values]
-        new = zip(values, cut_texts(texts, self._parts_of(document)), strict=True)
-        made, at = list[bytes](), 0
-        for value, text in sorted(
-            (value, text) for value, text in new if value and text is not None
-        ):
-            made += [line[at : value[0]], _as_json(text, line[value[0] : value[1]].isascii())]
-            at = value[1]
-        return b"".join([*made, line[at:]])
-
-    def rows(self, table: Any, rows: I64, documents: I64) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if not set(self._names) <= set(table.column_names):
-            self.uncut.update(documents.tolist())
-            return table
-        places = [table.column_names.index(name) for name in self._names]
-        columns = [table.column(place) for place in places]
-        columns = [column.cast(_plain_type(column.type)) for column in columns]
-        taken = [column.take(rows).to_pylist() for column in columns]
-        made = [
-            cut_texts([_utf8(each) for each in row], self._parts_of(document))
-            for row, document in zip(zip(*taken, strict=True), documents.tolist(), strict=True)
-        ]
-        mask = np.zeros(len(table), bool)
-        mask[rows] = True
-        for place, column, texts in zip(places, columns, zip(*made, strict=True), strict=True):
-            new = pa.array(texts, pa.large_binary()).cast(column.type)
-            field = table.schema.field(place)
-            replaced = pc.replace_with_mask(column, mask, new).cast(field.type)
-            table = table.set_column(place, field, replaced)
-        return table
-
-
-def cut_texts(
-    texts: Sequence[bytes | None], parts: Sequence[tuple[int, int]]
-) -> list[bytes | None]:
-    r"""Return the fields of a text without some parts of it.
-
-    texts : fields, of which those that are not None make the text, with borders between.
-    parts : first byte in the text, and the byte behind the last one; ascending.
-
-    >>> cut_texts([b"one two", None, b"three four"], [(4, 14), (15, 16)])
-    [b'one ', None, b' our']
-    """
-    made: list[bytes | None] = []
-    begin = 0
-    for text in texts:
-        if text is None:
-            made.append(None)
-            continue
-        kept, at = [], 0
-        for start, end in parts:
-            if start < begin + len(text) and end > begin:
-                kept.append(text[at : max(start - begin, 0)])
-                at = end - begin
-        made.append(b"".join([*kept, text[at:]]))
-        begin += len(text) + len(PART)
-    return made
-
-
-def _plain_type(kind: Any) -> Any:
-    """Return the type of the texts of a column: of a dictionary that of its values; of a view,
-    which pyarrow takes no rows of, texts of any length.
-    """
-    import pyarrow as pa
-
-    kind = getattr(kind, "value_type", kind)
-    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return views.get(kind, kind)
-
-
-def _as_json(text: bytes, ascii_only: bool) -> bytes:
-    """Return a text as JSON has it, with escapes for all but ASCII if it had them before."""
-    return json.dumps(text.decode("utf-8"), ensure_ascii=ascii_only).encode("utf-8")
-
-
-def _utf8(value: str | bytes | None) -> bytes | None:
-    return value.encode("utf-8") if isinstance(value, str) else value

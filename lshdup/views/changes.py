@@ -6,8 +6,9 @@ subsequence. So any two texts are compared in about the time of sorting them, an
 word is still found. Tokens are words or characters, lines, or pieces of lines.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -124,6 +125,76 @@ def split_hunks(changes: list[Change], context: int) -> Iterator[list[Change] | 
         hunk = [Change(ALIKE, a_end - after, a_end, b_end - after, b_end)] if after else []
     if hunk:
         yield hunk
+
+
+def match_places(values: U64, others: U64, at: I64) -> I64:
+    """Return where the values at some places stand in another sequence, which has each of them.
+
+    A value that stands there several times is found beside the value before or behind it, if it is
+    there; else where it is nearest to that. So a passage is found as a whole, and of its copies the
+    one that is nearest to the passages around it.
+
+    at : ascending int64 array. Returns an int64 array of its shape. Cost: n log n.
+
+    >>> numbers, others = np.array([1, 2, 3], np.uint64), np.array([2, 9, 1, 2, 3], np.uint64)
+    >>> match_places(numbers, others, np.arange(3)).tolist()
+    [2, 3, 4]
+    """
+    order = np.argsort(others, kind="stable")
+    first, end = (
+        np.searchsorted(others, values[at], side, sorter=order).tolist()
+        for side in ("left", "right")
+    )
+    every, rows, wanted, there = (
+        order.tolist(), at.tolist(), values[at].tolist(), [*others.tolist(), None]
+    )  # fmt: skip
+    places = [every[each] for each in first]
+    # How far from the passage before, or behind, a passage begins.
+    distance = [np.inf] * len(rows)
+    for step, visited in ((1, range(1, len(rows))), (-1, range(len(rows) - 2, -1, -1))):
+        for i in visited:
+            beside = places[i - step] + rows[i] - rows[i - step]
+            if rows[i] - rows[i - step] == step and there[beside] == wanted[i]:
+                places[i], distance[i] = beside, distance[i - step]
+                continue
+            above = bisect_left(every, beside, first[i], end[i])
+            near = every[max(above - 1, first[i]) : min(above + 1, end[i])]
+            nearest = min(near, key=lambda place: abs(place - beside))
+            if abs(nearest - beside) < distance[i]:
+                places[i], distance[i] = nearest, abs(nearest - beside)
+    return np.array(places, np.int64)
+
+
+def gather_passages(
+    passages: list[Change], in_a: NDArray[np.bool_], in_b: NDArray[np.bool_], context: int
+) -> Iterator[list[Change]]:
+    """Yield hunks of passages that follow each other in both texts, with the tokens between them
+    and around them. These are removed or added; or moved, if they are in another passage.
+
+    passages : runs that are alike, in the order of a.
+    in_a, in_b : bool arrays of shape (n_tokens,), whether a token is in any passage.
+    context : tokens that stay around a hunk; twice as many stay between passages.
+    """
+
+    def describe(a: int, a_end: int, b: int, b_end: int) -> Iterator[Change]:
+        for start, end, is_moved in _stretches(in_a, a, a_end):
+            yield Change(MOVED_AWAY if is_moved else REMOVED, start, end, b, b)
+        for start, end, is_moved in _stretches(in_b, b, b_end):
+            yield Change(MOVED_HERE if is_moved else ADDED, a_end, a_end, start, end)
+
+    hunk: list[Change] = []
+    for passage, following in zip_longest(passages, passages[1:]):
+        _, a, a_end, b, b_end = passage
+        hunk = hunk or [*describe(max(0, a - context), a, max(0, b - context), b)]
+        hunk.append(passage)
+        if following is not None:
+            gaps = following.a_start - a_end, following.b_start - b_end
+            if min(gaps) >= 0 and max(gaps) <= 2 * context:
+                hunk += describe(a_end, following.a_start, b_end, following.b_start)
+                continue
+        ends = min(len(in_a), a_end + context), min(len(in_b), b_end + context)
+        yield [*hunk, *describe(a_end, ends[0], b_end, ends[1])]
+        hunk = []
 
 
 def _find_blocks(a: U64, b: U64, gap: _Gap, passage: int) -> Iterator[_Block]:
@@ -267,11 +338,11 @@ def _find_moved(
     (at_a, of_a), (at_b, of_b) = (
         _windows_within(tokens, side, size) for tokens, side in ((a, removed), (b, added))
     )
-    away, here = at_a[_is_in(of_a, of_b)], at_b[_is_in(of_b, of_a)]
-    return _cover(len(a), away, size), _cover(len(b), here, size)
+    away, here = at_a[is_in(of_a, of_b)], at_b[is_in(of_b, of_a)]
+    return cover(len(a), away, size), cover(len(b), here, size)
 
 
-def _is_in(hashes: U64, others: U64) -> NDArray[np.bool_]:
+def is_in(hashes: U64, others: U64) -> NDArray[np.bool_]:
     """Return which hashes are among others. The table of NumPy 2.0 overflows on 64 bits."""
     return np.isin(hashes, others, kind="sort")
 
@@ -285,8 +356,8 @@ def _windows_within(tokens: U64, stretches: list[tuple[int, int]], size: int) ->
     return ranges(starts, counts), hashes[ranges(offsets_of(sizes)[:-1], counts)]
 
 
-def _cover(n: int, starts: I64, size: int) -> NDArray[np.bool_]:
-    """Return which of n tokens are in one of the windows that begin there."""
+def cover(n: int, starts: I64, size: int | I64) -> NDArray[np.bool_]:
+    """Return which of n tokens are in one of the windows that begin there, of size tokens."""
     begun, ended = (np.bincount(each, minlength=n + 1) for each in (starts, starts + size))
     return np.cumsum(begun - ended)[:n] > 0
 

@@ -6,7 +6,7 @@ Lines are those of the texts as they are written: case, punctuation and indentat
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,24 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
+from lshdup.base.wording import count_of
+from lshdup.compare.scored_pairs import contains
 from lshdup.compare.verification import jaccard
 from lshdup.lsh.signatures import Sketcher, estimate
 from lshdup.params import ShingleParams, SketchParams
-from lshdup.shingling.inspection import LocatedText, locate_tokens
+from lshdup.shingling.inspection import LocatedText, ShingledText, locate_shingles, locate_tokens
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
-from lshdup.views.changes import ADDED, ALIKE, MOVED_HERE, Change, find_changes
+from lshdup.views.changes import (
+    ALIKE,
+    Change,
+    cover,
+    find_changes,
+    gather_passages,
+    is_in,
+    match_places,
+    split_hunks,
+)
 
 #: Tokens in a passage that holds two texts together, and in a passage that is reported as moved;
 #: and the same of lines.
@@ -61,9 +72,35 @@ class Alignment:
 
     def side(self, change: Change, *, of_b: bool = False) -> tuple[LocatedText, int, int]:
         """Return the text that has a change, and its tokens there: a, if both have it, or b."""
-        if of_b or change.kind in (ADDED, MOVED_HERE):
+        if of_b or change.a_start == change.a_end:
             return self.b, change.b_start, change.b_end
         return self.a, change.a_start, change.a_end
+
+    def hunks(self, context: int) -> Iterator[list[Change] | int]:
+        """Yield what to show, as `split_hunks` does."""
+        return split_hunks(self.changes, context)
+
+
+@dataclass(frozen=True)
+class SharedTexts(Alignment):
+    """Two texts, cut into tokens, and the passages that stand in both, at any place.
+
+    changes : the passages, all of them alike, in the order of a; each with one place in b.
+    in_a, in_b : bool arrays of shape (n_tokens,), whether a token is of a shared shingle.
+    """
+
+    in_a: NDArray[np.bool_]
+    in_b: NDArray[np.bool_]
+
+    def hunks(self, context: int) -> Iterator[list[Change]]:
+        """Yield the passages, and what stands around them, the hunks that share most first."""
+        found = list(gather_passages(self.changes, self.in_a, self.in_b, context))
+        return iter(sorted(found, key=lambda hunk: -count_shared(hunk)))
+
+
+def count_shared(hunk: list[Change]) -> int:
+    """Return the number of tokens of a hunk that are alike."""
+    return sum(change.tokens for change in hunk if change.kind == ALIKE)
 
 
 @dataclass(frozen=True)
@@ -74,7 +111,7 @@ class Comparison:
     estimate, standard_error : from signatures; None without them.
     shared, only_a, only_b : numbers of elements of the sets.
     removed_a, removed_b : numbers of elements of the unfiltered sets that the filter removed.
-    texts : by their tokens.
+    texts : by their tokens; a `SharedTexts` if passages are wanted that stand in both.
     """
 
     similarity: float
@@ -96,8 +133,17 @@ class Comparison:
     @property
     def containment(self) -> float:
         """The share of the smaller set that is in the other; 0 if a document has no tokens."""
-        smaller = self.shared + min(self.only_a, self.only_b)
-        return self.shared / smaller if smaller else 0.0
+        return max(self.share_a, self.share_b)
+
+    @property
+    def share_a(self) -> float:
+        """The share of the set of a that is in the other; 0 if the document has no tokens."""
+        return self.shared / max(self.shared + self.only_a, 1)
+
+    @property
+    def share_b(self) -> float:
+        """The share of the set of b, likewise."""
+        return self.shared / max(self.shared + self.only_b, 1)
 
 
 def compare(
@@ -107,12 +153,15 @@ def compare(
     params: ShingleParams,
     sketch: SketchParams | None = None,
     shingle_filter: ShingleFilter | None = None,
+    *,
+    sharing: bool = False,
 ) -> Comparison:
     """Compare two texts.
 
     text_a, text_b : valid UTF-8; ids are numbers between blanks.
     sketch : parameters of the signatures for the estimate; of a scheme that can sign two documents.
     shingle_filter : removes shingles from both sets before they are compared.
+    sharing : whether to find what both texts share, at any place, instead of how to get b from a.
     Cost: n log n in the length of the texts. Memory: about 100 bytes a token.
     """
     shingler = Shingler(params.of_any_size())
@@ -128,7 +177,12 @@ def compare(
         estimated = float(estimate(run, Sketcher(sketch).sketch(sets), left, right).similarity[0])
         # The error at the true similarity, which is known here.
         standard_error = math.sqrt(similarity * (1 - similarity) / sketch.perms)
-    texts = align_tokens(locate_tokens(text_a, params), locate_tokens(text_b, params), params)
+    texts: Alignment
+    if sharing:
+        a, b = locate_shingles(text_a, params), locate_shingles(text_b, params)
+        texts = find_shared(a, b, shingle_filter)
+    else:
+        texts = align_tokens(locate_tokens(text_a, params), locate_tokens(text_b, params), params)
     only_a, only_b = (sets.sizes - shared).tolist()
     removed = (unfiltered.sizes - sets.sizes).tolist()
     return Comparison(
@@ -140,6 +194,37 @@ def align_tokens(a: LocatedText, b: LocatedText, params: ShingleParams) -> Align
     """Align two texts by their tokens."""
     passage, moved = _PASSAGE[params.tokens], _MOVED[params.tokens]
     return Alignment(a, b, find_changes(a.tokens, b.tokens, passage, moved))
+
+
+def find_shared(
+    a: ShingledText, b: ShingledText, shingle_filter: ShingleFilter | None = None
+) -> SharedTexts:
+    """Find the passages of a that stand in b: runs of shingles that both sets have.
+
+    A passage that stands in b several times is found near the passages before and behind it.
+
+    shingle_filter : removes shingles from both sets.
+    Cost: n log n in the number of tokens.
+    """
+    shared = np.intersect1d(a.elements, b.elements)
+    if shingle_filter is not None:
+        shared = shared[~contains(shingle_filter.shingles, shared)]
+    at, of_b = (np.flatnonzero(is_in(each.elements, shared)) for each in (a, b))
+    there = match_places(a.elements, b.elements, at)
+    begins, places = a.begins[at], b.begins[there]
+    follows = (np.diff(at) == 1) & (np.diff(there) == 1) & (np.diff(begins) == np.diff(places))
+    first = np.flatnonzero(np.concatenate([np.ones(min(1, len(at)), bool), ~follows]))
+    last = np.append(first[1:], len(at))[: len(first)] - 1
+    spans = zip(
+        begins[first].tolist(), (begins + a.sizes[at])[last].tolist(),
+        places[first].tolist(), (places + b.sizes[there])[last].tolist(),
+        strict=True,
+    )  # fmt: skip
+    marked = (
+        cover(len(each.tokens), each.begins[some], each.sizes[some])
+        for each, some in ((a, at), (b, of_b))
+    )
+    return SharedTexts(a, b, [Change(ALIKE, *span) for span in spans], *marked)
 
 
 def align_lines(text_a: bytes, text_b: bytes) -> Alignment:
@@ -246,6 +331,27 @@ def extract_passage(located: LocatedText, start: int, end: int) -> str:
     if start >= end:
         return ""
     return located.text[_find_border(located, start) : _find_border(located, end)].decode("utf-8")
+
+
+def find_line(located: LocatedText, token: int) -> int:
+    """Return the number, from 1, of the line in which a token stands."""
+    starts = located.starts
+    end = int(starts[token]) if token < len(starts) else len(located.text.rstrip())
+    return located.text.count(b"\n", 0, end) + 1
+
+
+def describe_places(texts: Alignment, hunk: list[Change], noun: str) -> str:
+    """Return in which lines of both texts a hunk has its passages, and how much they share."""
+    alike = [change for change in hunk if change.kind == ALIKE]
+    places = []
+    for text, first, last in (
+        (texts.a, alike[0].a_start, alike[-1].a_end - 1),
+        (texts.b, alike[0].b_start, alike[-1].b_end - 1),
+    ):
+        lines = find_line(text, first), find_line(text, last)
+        places.append("lines {:,} to {:,}" if lines[0] < lines[1] else "line {:,}")
+        places[-1] = places[-1].format(*lines)
+    return f"{places[0]} of A, {places[1]} of B: {count_of(count_shared(hunk), noun)} shared"
 
 
 def _find_border(located: LocatedText, token: int) -> int:

@@ -38,6 +38,7 @@ class Facts:
     changed : number of documents that changed or vanished since they were compared.
     skipped : number of inputs that were not compared, by reason.
     parameters : names and values of the requested parameters.
+    shared : the measure of a page of pairs, and of what they share; "" for a page of groups.
     """
 
     what: str
@@ -50,6 +51,7 @@ class Facts:
     changed: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     parameters: Sequence[tuple[str, str]] = ()
+    shared: str = ""
 
 
 def collect_data(
@@ -106,7 +108,7 @@ def collect_data(
             "similarity": np.minimum(moves.similarity, 0.9999).round(4).tolist(),
         },
         "pairs": {
-            "values": pairs.values.tolist(),
+            "values": pairs.values.real.tolist(),
             "counts": np.diff(pairs.offsets).tolist(),
             "left": position[pairs.left].tolist(),
             "right": position[pairs.right].tolist(),
@@ -178,10 +180,11 @@ def add_differences(
         for kept, each in found.variants.items()
     }
     data["without"] = {key(pair): why for pair, why in found.without.items()}
-    data["missing"] = _describe_missing(found, selection.pair_count)
+    what = "shared passages" if data["shared"] else "differences"
+    data["missing"] = _describe_missing(found, selection.pair_count, what)
 
 
-def _describe_missing(found: Differences, pairs: int) -> str:
+def _describe_missing(found: Differences, pairs: int, what: str) -> str:
     """Return how many of so many pairs have no differences in the page, and why; "" if all have."""
     have = len(found.segments)
     if have == pairs:
@@ -193,7 +196,7 @@ def _describe_missing(found: Differences, pairs: int) -> str:
         for why, count in sorted(known.items())
         if count
     )
-    return f"the differences of {have:,} of {pairs:,} pairs are in the page; {reasons}"
+    return f"the {what} of {have:,} of {pairs:,} pairs are in the page; {reasons}"
 
 
 def render_page(data: Mapping[str, Any]) -> bytes:

@@ -1,31 +1,30 @@
-"""Where documents differ, for pages and groups: the stretches of a pair, and the variants of a
-group, which are what its documents have instead of passages of the one that is kept.
+"""Where documents differ, or what they share, for pages and groups: the stretches of a pair, and
+the variants of a group, which are what its documents have instead of passages of the one that is
+kept.
 """
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import TypeVar
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run
 from lshdup.base.wording import printable
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText
-from lshdup.views.changes import (
-    ADDED,
-    ALIKE,
-    MOVED_AWAY,
-    MOVED_HERE,
-    REMOVED,
-    count_common,
-    split_hunks,
-)
-from lshdup.views.comparison import Alignment, align_tokens, extract_passage
+from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, count_common
+from lshdup.views.comparison import Alignment, SharedTexts, describe_places, extract_passage
+from lshdup.views.terminal import NOUNS
 
 #: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for
 #: the first and the second, "<" and ">" for moved text of the first and the second. Other signs are
-#: "f" with the number of folded tokens, and "…" where too long texts end.
-Segment = tuple[str, str | int]
+#: "f" with the number of folded tokens, "p" with the places of the passages that follow, and "…"
+#: where too long texts end. A passage that the second text spells otherwise has its text too.
+Segment = tuple[str, str | int] | tuple[str, str, str]
+
+#: A text with its tokens, and with its shingles where these are compared.
+Text = TypeVar("Text", bound=LocatedText)
 
 #: A variant of a group: text before it, the passage of the kept document, text behind it, what
 #: members have instead, and these members.
@@ -63,7 +62,7 @@ class Variant:
 
 @dataclasses.dataclass
 class Differences:
-    """Differences by pair of documents; in a group the kept one is first.
+    """Differences, or shared passages, by pair of documents; in a group the kept one is first.
 
     segments : the stretches of both texts.
     variants : by kept document: (before, passage, after, text, members), from the beginning to the
@@ -81,7 +80,8 @@ class Differences:
 def find_differences(
     run: Run,
     groups: Iterable[tuple[int, list[int]]],
-    read: Callable[[int], LocatedText | str],
+    read: Callable[[int], Text | str],
+    align: Callable[[Text, Text], Alignment],
     params: ShingleParams,
     most: int,
     room: int,
@@ -90,6 +90,7 @@ def find_differences(
 
     groups : kept documents and members; another pair is a group of one member.
     read : returns the text of a document, or why it cannot be compared.
+    align : compares two texts: `align_tokens`, or `find_shared`.
     most : the most pairs that are compared.
     room : the most bytes of all texts, about.
     """
@@ -106,9 +107,9 @@ def find_differences(
             if isinstance(a, str) or isinstance(b, str):
                 found.without[kept, member] = min(each for each in (a, b) if isinstance(each, str))
                 continue
-            texts = align_tokens(a, b, params)
-            segments = list(_find_segments(texts, context))
-            found.size += _size_of(text for _, text in segments)
+            texts = align(a, b)
+            segments = list(_find_segments(texts, context, NOUNS[params.tokens]))
+            found.size += _size_of(text for _, *every in segments for text in every)
             if found.size > room:
                 found.without[None] = "the page would be too large; --differences N takes N"
                 is_full = True
@@ -192,20 +193,29 @@ def _alternative(kept: LocatedText, variant: Variant, around: int) -> Alternativ
     return (*map(escape, (before, passage, after, text)), list(variant.members))  # type: ignore[return-value]
 
 
-def _find_segments(texts: Alignment, context: int) -> Iterator[Segment]:
-    """Yield the stretches of two texts in the order of both.
+def _find_segments(texts: Alignment, context: int, noun: str) -> Iterator[Segment]:
+    """Yield the stretches of two texts in the order of both, or of the hunks of what they share.
 
-    context : tokens that stay around a difference.
+    context : tokens that stay around a difference, or passage. noun : the word for a token.
     """
-    room = _LONGEST
-    for hunk in split_hunks(texts.changes, context):
+    room, is_shared = _LONGEST, isinstance(texts, SharedTexts)
+    for hunk in texts.hunks(context):
         if isinstance(hunk, int):
             yield "f", hunk
             continue
+        if is_shared:
+            yield "p", describe_places(texts, hunk, noun)
         for change in hunk:
             text = shorten(extract_passage(*texts.side(change)), _LONGEST_STRETCH)
-            yield _SEGMENTS[change.kind], escape(text)
-            room -= len(text)
+            both = [text]
+            if is_shared and change.kind == ALIKE:
+                passage = extract_passage(*texts.side(change, of_b=True))
+                other = shorten(passage, _LONGEST_STRETCH)
+                # White space is not seen, but between words.
+                looks = [(each.split(), each[-1:].isspace()) for each in (text, other)]
+                both += [other] * (looks[0] != looks[1])
+            yield (_SEGMENTS[change.kind], *map(escape, both))  # type: ignore[misc]
+            room -= sum(map(len, both))
             if room < 0:
                 yield "…", ""
                 return

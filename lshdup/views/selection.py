@@ -12,7 +12,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run
 from lshdup.compare import clusters
 from lshdup.compare.expand_duplicates import ExpandedPairs
-from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.scored_pairs import Columns, Pairs, gather_pairs
 
 #: What a page lists if no number is requested: so many documents and pairs, and bytes of each list.
 _MOST, _GROUP_BYTES, _PAIR_BYTES = 100_000, 4_500_000, 2_000_000
@@ -195,6 +195,31 @@ def select(
         int(copies[listed].sum()),
         changed_roles,
     )
+
+
+def select_pairs(
+    run: Run,
+    expanded: ExpandedPairs,
+    name_sizes: NDArray[np.int64],
+    thresholds: Sequence[float],
+    most: int = 0,
+) -> Selection:
+    """Count the pairs at each threshold, and select the first ones, as `lshdup pairs` lists them.
+
+    name_sizes, thresholds, most : of `select`. Cost: one pass over all pairs.
+    """
+    counts, first, room = np.zeros(len(thresholds) + 1, np.int64), list[Columns](), most or _MOST
+    for left, right, scores in expanded.pieces():
+        steps = np.searchsorted(thresholds, scores.real, side="right")
+        counts += np.bincount(steps, minlength=len(counts))
+        first.append((left[:room], right[:room], scores[:room]))
+        room -= len(first[-1][0])
+    totals, empty = np.cumsum(counts[:0:-1])[::-1].tolist(), np.zeros(0, np.int64)
+    steps_of = Steps(thresholds, totals, totals, *([[0] * len(totals)] * 2))
+    moves = Moves(empty, empty, empty, np.zeros(0))
+    costs = name_sizes.astype(np.float64) + _DOCUMENT
+    pairs = _first_pairs(gather_pairs(run, first), costs, most)
+    return Selection(steps_of, empty, moves, pairs, 0, len(expanded), 0, [])
 
 
 def _fit(

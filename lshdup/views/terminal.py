@@ -1,8 +1,9 @@
 """Two texts as lines for a terminal or a pipe: by words, in one text or in two beside each other;
 or by lines, with their numbers, below or beside each other.
 
-Long stretches that are alike are folded; changes have colours or marks. Characters of the documents
-that could do something to a terminal are escaped by `printable`.
+Long stretches that are alike are folded; changes have colours or marks. Where two texts are shown
+by what they share, alike passages have the marks, and what is not near them is left out. Characters
+of the documents that could do something to a terminal are escaped by `printable`.
 """
 
 import re
@@ -18,8 +19,16 @@ from rich.text import Text
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, printable
 from lshdup.shingling.inspection import LocatedText
-from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change, split_hunks
-from lshdup.views.comparison import Alignment, Span, extract_line, extract_passage, mark_pieces
+from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, Change
+from lshdup.views.comparison import (
+    Alignment,
+    SharedTexts,
+    Span,
+    describe_places,
+    extract_line,
+    extract_passage,
+    mark_pieces,
+)
 
 #: Terminals from this width on have room for two texts side by side.
 WIDE = 120
@@ -32,6 +41,9 @@ MARKS = {
     MOVED_HERE: ("{~", "~}"),
 }
 STYLES = {REMOVED: "red", ADDED: "green", MOVED_AWAY: "magenta", MOVED_HERE: "cyan"}
+#: The marks and colours where alike is marked, and what differs is dimmed.
+SHARED_MARKS = {ALIKE: ("[=", "=]"), MOVED_AWAY: ("[~", "~]"), MOVED_HERE: ("{~", "~}")}
+SHARED_STYLES = STYLES | {ALIKE: "green", REMOVED: "dim", ADDED: "dim"}
 _SIGNS = {ALIKE: " ", REMOVED: "-", ADDED: "+", MOVED_AWAY: "~", MOVED_HERE: "~"}
 
 NOUNS = {"word": "word", "symbols": "token", "char": "character", "terms": "term", "ids": "id"}
@@ -63,6 +75,7 @@ class Layout:
     color : colours instead of marks.
     context : tokens, or lines, that stay around a change.
     noun : the word for a token, or "line".
+    shared : whether the texts are shown by what they share.
     """
 
     side_by_side: bool = False
@@ -70,6 +83,7 @@ class Layout:
     color: bool = False
     context: int = 12
     noun: str = "word"
+    shared: bool = False
 
     @property
     def pane(self) -> int:
@@ -78,7 +92,12 @@ class Layout:
 
     def marks(self, kind: str) -> tuple[str, str]:
         """Return what opens and what closes a text of a kind of change."""
-        return ("", "") if self.color else MARKS.get(kind, ("", ""))
+        every = SHARED_MARKS if self.shared else MARKS
+        return ("", "") if self.color else every.get(kind, ("", ""))
+
+    def style(self, kind: str) -> str:
+        """Return the colour of a kind of change."""
+        return (SHARED_STYLES if self.shared else STYLES).get(kind, "")
 
 
 @dataclass(frozen=True)
@@ -91,7 +110,13 @@ class _Line:
 
 
 def summarize(texts: Alignment, noun: str) -> str:
-    """Return in one line how many tokens are alike, removed, added, and moved."""
+    """Return in one line how many tokens are alike, removed, added, and moved; or shared."""
+    if isinstance(texts, SharedTexts):
+        of_a, of_b = (
+            f"{int(shared.sum()):,} of {count_of(len(shared), noun)}"
+            for shared in (texts.in_a, texts.in_b)
+        )
+        return f"{of_a} of A, {of_b} of B are in common passages"
     counts = {kind: texts.count(kind) for kind in (REMOVED, ADDED, MOVED_HERE)}
     parts = [f"{count:,} {kind}" for kind, count in counts.items() if count]
     alike = f"{count_of(texts.count(ALIKE), noun)} alike"
@@ -104,14 +129,18 @@ def render(texts: Alignment, layout: Layout) -> Iterator[str]:
     texts : by their lines if that is the noun of the layout, else by their tokens.
     """
     lay_out = _lay_out_lines if layout.noun == "line" else _lay_out_tokens
-    for hunk in split_hunks(texts.changes, layout.context):
+    for number, hunk in enumerate(texts.hunks(layout.context)):
         if isinstance(hunk, int):
             folded = f"… {count_of(hunk, layout.noun)} alike …"
             style = "dim" if lay_out is _lay_out_tokens else ""
             yield from paint(Text.assemble((folded, style)), layout)
-        else:
-            for line in lay_out(texts, hunk, layout):
-                yield from paint(line, layout)
+            continue
+        if layout.shared:
+            places = describe_places(texts, hunk, layout.noun)
+            yield from [""] * (number > 0)
+            yield from paint(Text(places, "bold"), layout, layout.width)
+        for line in lay_out(texts, hunk, layout):
+            yield from paint(line, layout)
 
 
 def paint(line: Text, layout: Layout, width: int | None = None) -> Iterator[str]:
@@ -155,8 +184,10 @@ def _lay_out_tokens(texts: Alignment, hunk: list[Change], layout: Layout) -> Ite
     Both texts begin a line together wherever one of them has got a line ahead of the other.
     """
     if not layout.side_by_side:
-        flow = chain.from_iterable(_find_fragments(texts, each, layout) for each in hunk)
-        yield from _wrap(flow, layout.width)
+        # What is shared is one text, in the words of A.
+        changes = [each for each in hunk if not layout.shared or each.a_start < each.a_end]
+        flow = chain.from_iterable(_find_fragments(texts, each, layout) for each in changes)
+        yield from _wrap(flow, layout, layout.width)
         return
     pane = layout.pane
     rows: list[tuple[list[Fragment], list[Fragment]]] = [([], [])]
@@ -171,7 +202,7 @@ def _lay_out_tokens(texts: Alignment, hunk: list[Change], layout: Layout) -> Ite
                 side += fragments
                 ahead += sign * sum(cell_len(text) for _, text in fragments)
     for left, right in rows:
-        yield from _beside(_wrap(left, pane), _wrap(right, pane), pane)
+        yield from _beside(_wrap(left, layout, pane), _wrap(right, layout, pane), pane)
 
 
 def _find_fragments(
@@ -187,7 +218,7 @@ def _find_fragments(
     parts = _SPACE.split(text)  # Alternately text and white space, beginning and ending with text.
     words = [i for i in range(0, len(parts), 2) if parts[i]]
     if not words:
-        if text and kind != ALIKE:
+        if text and layout.style(kind) not in ("", "dim"):
             yield kind, f"{opening}␣{closing}"
         elif text:
             yield _BLANK
@@ -207,16 +238,16 @@ def _shorten(part: str) -> str:
     return f"{part[:half]}…({len(part) - 2 * half:,} characters)…{part[-half:]}"
 
 
-def _wrap(fragments: Iterable[Fragment], width: int | None) -> Iterator[Text]:
+def _wrap(fragments: Iterable[Fragment], layout: Layout, width: int | None) -> Iterator[Text]:
     """Yield lines of at most `width` cells; a longer word is broken wherever the line ends."""
-    for paragraph in _join(fragments):
+    for paragraph in _join(fragments, layout):
         for line in fold_line(paragraph, width):
             line.rstrip()
             if line:  # The blank behind a broken word may stand on the next line, even alone.
                 yield line[1:] if line.plain.startswith(" ") else line
 
 
-def _join(fragments: Iterable[Fragment]) -> Iterator[Text]:
+def _join(fragments: Iterable[Fragment], layout: Layout) -> Iterator[Text]:
     """Yield the text of each paragraph, with one blank between words.
 
     A blank has the style of the words before and behind it if that is the same.
@@ -226,8 +257,8 @@ def _join(fragments: Iterable[Fragment]) -> Iterator[Text]:
         kind, text = fragment
         if kind:
             if blank and paragraph:
-                paragraph.append(" ", STYLES.get(kind) if kind == last else None)
-            paragraph.append(text, STYLES.get(kind))
+                paragraph.append(" ", layout.style(kind) if kind == last else None)
+            paragraph.append(text, layout.style(kind))
             last, blank = kind, False
         elif fragment == _BLANK:
             blank = True

@@ -35,7 +35,8 @@ report d --accepted f | --show-accepted | with --accepted
 query d --accepted f | --show-accepted | with --accepted
 accept a b | --from=- | with NAMES
 clusters d --linkage single | --against=d | with --linkage single
-clusters d | --removed=f | without --write
+clusters d --write w | --annotate=f | with --write FILE|DIR/
+clusters d --keep central | --keep-by=x | with --keep central
 passages d | --removed=f | without --write
 pairs | --include=x --exclude=x --gitignore --hidden --follow --max-bytes=1000 | without DOCS
 pairs | --text-field=x --id-field=x --archives --split=x | without DOCS

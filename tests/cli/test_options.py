@@ -36,7 +36,7 @@ ARGUMENTS = {
 _FLAGS = """
 --gitignore --hidden --follow --archives --bag --keep-case --no-normalize --mail --mail-headers
 --exact --collapse-copies --histogram --check --no-store --header -h --side-by-side --lines
---shingles --passages-of-corpus --all
+--shingles --shared --passages-of-corpus --all
 """.split()
 SHOWN = {flag: flag for flag in _FLAGS}
 SHOWN |= {
@@ -151,6 +151,8 @@ passages --keep | ... --emit spans + --keep longest
 passages --prefer | ... --emit spans + --prefer page.html
 --emit | --emit drop
 clusters --write | rows.jsonl + --write out.jsonl
+--annotate | rows.jsonl + --annotate out.jsonl
+--keep-by | rows.jsonl + --keep-by name
 passages --write | rows.jsonl + --write out.jsonl
 --removed | rows.jsonl --write out.jsonl + --removed gone
 --top | --top 1

@@ -48,6 +48,7 @@ COMMANDS = {
     "show": "show one.txt 'two words.txt'",
     "show-group": "show one.txt -t 0.5",
     "show-folders": "show e/one 'e/t\nwo' -t 0.5",
+    "show-shared": "show one.txt 'two words.txt' --shared",
     "show-shingles": "show one.txt 'two words.txt' --shingles",
     "show-shingles-removed": "show one.txt 'two words.txt' --shingles --template d/x"
     " --ignore-common 2",
@@ -70,7 +71,7 @@ OF = {
 }
 
 #: Those whose JSON is not an array of rows, and those whose numbers are measured.
-OBJECTS, MEASURED = {"show"}, {"timing"}
+OBJECTS, MEASURED = {"show", "show-shared"}, {"timing"}
 
 TEXT = "the quick brown fox jumps over the lazy dog and runs away from here"
 
@@ -169,18 +170,21 @@ def check_row(row, listing):
         check_cell(cell, types.get(name, SHARE), (listing, name))
 
 
-def test_the_object_of_show_has_the_documented_keys(folder):
-    ((_, out, _),) = run_many([([COMMANDS["show"], "-q", "--format", "json"], None)], folder)
+@pytest.mark.parametrize(
+    ("listing", "rows"), [("show", "differences"), ("show-shared", "passages")]
+)
+def test_the_object_of_show_has_the_documented_keys(folder, listing, rows):
+    ((_, out, _),) = run_many([([COMMANDS[listing], "-q", "--format", "json"], None)], folder)
     shown = json.loads(out)
-    assert list(shown) == ["a", "b", *COMPARISON, "shingle", "differences"]
+    assert list(shown) == ["a", "b", *COMPARISON, "shingle", rows]
     for name, column in COMPARISON.items():
         check_cell(shown[name], column, name)
     for document in (shown["a"], shown["b"]):
         assert list(document) == list(DOCUMENT)
         for name, column in DOCUMENT.items():
             check_cell(document[name], column, name)
-    for row in shown["differences"]:
-        check_row(row, "show")
+    for row in shown[rows]:
+        check_row(row, listing)
 
 
 def test_every_listing_is_here():

@@ -14,6 +14,7 @@ from tests.running import as_variables, clean_environment, run_program
 #: What is large enough that no folder of the other tests fills it, and a size that these do fill.
 SIZES = {
     "collection.batches.BYTES_AT_ONCE": 4096,
+    "collection.annotating._PIECE": 3,
     "collection.filtering._PIECE": 4,
     "collection.name_lists._PIECE": 4,
     "collection.collect._AT_ONCE": 4,
@@ -78,6 +79,8 @@ clusters d --no-store -q -t 0.7 --linkage single --keep longest
 clusters d --no-store -q -t 0.6 --keep central
 clusters d --no-store -q -t 0.6 --exact --keep newest
 clusters d/rows.jsonl --no-store -q -t 0.6 --write -
+clusters d/rows.jsonl --no-store -q -t 0.6 --annotate - --keep-by text:least
+clusters d --no-store -q -t 0.6 --removed -
 passages d --no-store -q
 folders d -q -t 0.6
 query d/licences/MIT.txt -q -t 0.3

@@ -61,6 +61,8 @@ show new/a new/b --format json
 shingle --show docs/d10
 shingle --show new/a
 report -t 0.5
+report -t 0.5 --measure containment
+show docs/d10 docs/d11 --shared
 accuracy --perms 20 --runs 1 --epsilon 0.1
 index
 index -t 0.4 --recall 0.999

@@ -19,7 +19,9 @@ LINES = {
     ),
     "clusters": (
         *("d", "d -o o.tsv", "d/rows.jsonl --write w.jsonl --removed gone"),
-        *("d/rows.jsonl.gz --write w.jsonl.gz",),
+        *("d/rows.jsonl.gz --write w.jsonl.gz", "d --archives --removed may-go.csv"),
+        *("d --same bytes --removed may-go.jsonl", "d/rows.jsonl --annotate a.jsonl"),
+        *("d/t.csv d/rows.jsonl.gz --annotate a/ --keep-by id",),
     ),
     "query": ("d/a.txt --store kept", "d/a.txt"),
     "accept": ("d/a.txt d/b.txt --store kept --accepted w.jsonl",),

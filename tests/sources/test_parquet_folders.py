@@ -66,7 +66,7 @@ def decoded(monkeypatch):
         monkeypatch.setattr(parquet, function, wrapper)
 
     count("texts_of", lambda args, _: args[1][0][0], lambda made: len(made[2]))
-    count("_find_column", lambda _, named: f"opened {named['text']}", lambda _: 1)
+    count("_find_column", lambda args, _: f"opened {args[2] == '--text-field'}", lambda _: 1)
     return counts
 
 

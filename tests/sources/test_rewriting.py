@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from lshdup.base.run import Run
 from lshdup.errors import InputError, ParameterError
+from lshdup.passages.cutting import check_cutting, cut_texts, write_cut
 from lshdup.sources import rewriting
 from lshdup.sources.jsonlines import find_values
-from lshdup.sources.rewriting import check_cutting, cut_texts, rewrite, write_cut, write_without
+from lshdup.sources.rewriting import rewrite, write_without
 from tests.conftest import WHOLE, ZSTD, part, require
 from tests.documents import find
 
@@ -178,7 +179,7 @@ def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
     order = np.argsort(documents.locations.starts)
     before, seen, reported = pa.total_allocated_bytes(), [], []
 
-    class DropEven:
+    class DropEven(rewriting.Change):
         def rows(self, table, rows, which):
             assert documents.locations.starts[which].tolist() == table["n"].take(rows).to_pylist()
             seen.append(pa.total_allocated_bytes() - before)

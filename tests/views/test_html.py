@@ -29,7 +29,6 @@ from lshdup.evaluation.histogram import list_thresholds
 from lshdup.views import html
 from lshdup.views.pair_view import Differences, escape
 from lshdup.views.selection import select
-from tests.browser import browser
 from tests.compare.test_pairs import collections, found_pairs, rows
 from tests.conftest import RUN, WHOLE, many, part
 from tests.views.conftest import write
@@ -226,21 +225,6 @@ def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
 
 
 # --- in Chromium ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    driver = browser(tmp_path_factory.mktemp("profile"))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def chromium(driver, tmp_path):
-    """The browser, which has nothing to complain of in the page that is opened."""
-    driver.folder = tmp_path
-    yield driver
-    assert driver.get_log("browser") == []
 
 
 def opened(chromium, page):

@@ -1,6 +1,7 @@
 """Variants of a group: each once, with those who have it."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 from hypothesis import given, settings
@@ -52,7 +53,7 @@ def test_what_is_the_same_is_shown_as_the_first_text_has_it():
         locate_tokens(each, params) for each in (b"One Two three four", b"ONE, TWO; five four!")
     )
     segments = [
-        (kind, text.strip()) for kind, text in _find_segments(align_tokens(a, b, params), 9)
+        (kind, text.strip()) for kind, text in _find_segments(align_tokens(a, b, params), 9, "word")
     ]
     assert segments == [("=", "One Two"), ("-", "three"), ("+", "five"), ("=", "four")]
 
@@ -104,12 +105,13 @@ def test_a_member_that_cannot_be_read_costs_no_other():
 
     groups = [(0, [1, 2, 3]), (4, [2, 3]), (2, [1]), (2, [3])]
     params = ShingleParams()
-    found = find_differences(Run.quiet(), groups, read, params, 9, 10_000)
+    ways = read, partial(align_tokens, params=params), params
+    found = find_differences(Run.quiet(), groups, *ways, 9, 10_000)
     assert [*found.segments] == [(0, 2), (0, 3), (2, 3)]
     gone = {(0, 1): "1 is gone", (4, 2): "4 is gone", (4, 3): "4 is gone", (2, 1): "1 is gone"}
     assert found.without == {None: "more than --differences 9", **gone}
-    few = find_differences(Run.quiet(), groups, read, params, 2, 10_000)
+    few = find_differences(Run.quiet(), groups, *ways, 2, 10_000)
     assert [*few.segments] == [(0, 2)]
-    full = find_differences(Run.quiet(), [(0, [2, 1]), (4, [2])], read, params, 9, 10)
+    full = find_differences(Run.quiet(), [(0, [2, 1]), (4, [2])], *ways, 9, 10)
     assert not full.segments
     assert full.without == {None: "the page would be too large; --differences N takes N"}

@@ -13,6 +13,7 @@ from lshdup.cli.options import (
     against_option,
     check_option,
     exact_option,
+    keep_by_option,
     keep_options,
     list_columns,
     max_bucket_option,
@@ -43,6 +44,7 @@ Examples:
 @stack(
     table_options,
     keep_options,
+    keep_by_option,
     against_option("What is near a document of OTHER goes too; OTHER stays"),
     plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")), default="all",
                   brief=True,
@@ -52,8 +54,12 @@ Examples:
                  help="Write the JSON Lines, CSV or Parquet files without the rows that may go, "
                       "all else as it is; - is standard output. Groups only with --emit or "
                       "-o."),
-    plain_option("--removed", type=OutputPath(Path), metavar="FILE", requires=("--write",),
-                  help="List there what --write leaves out; - likewise."),
+    plain_option("--removed", type=OutputPath(Path), metavar="FILE",
+                  help="List there what --write leaves out; without it all that may go, with "
+                       "reasons and checksums, instead of groups; - likewise."),
+    plain_option("--annotate", type=OutputPath(str), metavar="FILE|DIR/", excludes=("--write",),
+                  help="Write the JSON Lines, CSV or Parquet files with all rows, and columns that "
+                       "say the group, what is kept, and why; - likewise."),
     option("--linkage", type=click.Choice(LINKAGES), default=ClustersOptions.linkage,
             excludes=("--same",),
             help="All similar enough to the one that is kept; or what chains of pairs "
@@ -81,7 +87,11 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
     target = make_target(options)
     removal.check_outputs(ctx, options)
     rule = ClusterParams(
-        options.linkage, options.keep or "", options.prefer, options.max_bucket or 0
+        options.linkage,
+        options.keep or "",
+        options.prefer,
+        options.max_bucket or 0,
+        options.keep_by or "",
     )
     with open_session(ctx, partial(removal.check_documents, options)) as session:
         from lshdup.cli.commands.clusters_listing import list_groups

@@ -1,6 +1,7 @@
 """The listing of `lshdup clusters`: groups, or names to keep or to drop; what is said of them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, printable
 from lshdup.cli import removal
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import MAY_GO, column_names
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_groups, find_matches, leave_out_accepted, open_comparison
 from lshdup.cli.layouts import groups as lay_out_groups
@@ -42,8 +43,16 @@ def list_groups(
     """Print groups or names, write files without the rows that may go, and return the exit code."""
     console = session.console
     find = _find_against if options.against else find_groups
-    answer = _Answer(*find(session, options, rule))
+    answer, sums = _Answer(*find(session, options, rule)), None
+    if options.removed is not None and options.write is None:
+        result, sums = removal.verify(session, answer.opened, answer.result)
+        answer = replace(answer, result=result)
     _say_groups(console, answer, options, rule)
+    if sums is not None:
+        listed = removal.list_may_go(answer.opened, answer.result.clusters, sums)
+        removal.list_removed(console, options, MAY_GO, listed, "document")
+    if options.annotate is not None:
+        removal.annotate(session, options, answer.opened, answer.result.clusters)
     if options.write is not None:
         uncompared = answer.opened.here.list_skipped_records()
         prints, lists = answer.opened.sides.prints, answer.opened.lists

@@ -124,6 +124,6 @@ def _check_write(
     """
     yield from removal.check_documents(options, documents, read)
     if options.write is not None:
-        from lshdup.sources.rewriting import check_cutting
+        from lshdup.passages.cutting import check_cutting
 
         check_cutting(documents)

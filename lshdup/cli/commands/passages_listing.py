@@ -19,8 +19,8 @@ from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pi
 from lshdup.cli.session import Session
 from lshdup.compare.keep_rules import preference
 from lshdup.params import ClusterParams, PassageParams
+from lshdup.passages.cutting import write_cut
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
-from lshdup.sources.rewriting import write_cut
 from lshdup.sources.text_batches import cut_by_size
 from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
 from lshdup.workspace.passages import PassagesFound, load_or_find_passages

@@ -5,13 +5,15 @@ from pathlib import Path
 import click
 
 from lshdup.base.system import is_stdout
-from lshdup.cli.help import define, option, plain_option
+from lshdup.cli.help import define, option, plain_option, refuse
 from lshdup.cli.options import (
     ReportOptions,
     accepted_options,
+    against_option,
     exact_option,
     keep_options,
     max_bucket_option,
+    measure_option,
     run_options,
     table_options,
 )
@@ -28,11 +30,14 @@ from lshdup.errors import InputError, ParameterError
     epilog="""\b
 Examples:
   lshdup report sample_corpus -t 0.6 -o report.html && wc -c report.html
+  lshdup report sample_corpus --measure containment -o shared.html && ls *.html
   lshdup index sample_corpus && lshdup report > near.html && ls -l near.html
 """,
 )
 @table_options
 @accepted_options
+@measure_option
+@against_option("Only pairs of DOCS with documents of OTHER, and what they share")
 @exact_option
 @max_bucket_option
 @keep_options
@@ -43,7 +48,7 @@ Examples:
 @option("--differences", type=click.IntRange(0), metavar="N",
         show_default="5,000, as far as they fit into 8 MB",
         help="Show where N pairs differ: the members of groups and the one that is kept, then the "
-             "least similar pairs.")  # fmt: skip
+             "least similar pairs. On a page of what is shared: of the first N pairs.")  # fmt: skip
 @plain_option(
     "--passages-of-corpus",
     is_flag=True,
@@ -56,7 +61,9 @@ Examples:
               help="Write the page there, all or nothing.")  # fmt: skip
 def command(ctx: click.Context, options: ReportOptions) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
-    groups, the pairs, and where they differ; and the folders that hold nearly the same.
+    groups, the pairs, and where they differ; and the folders that hold nearly the same. With
+    --against or --measure containment: the pairs, as `lshdup pairs` lists them, the share of each
+    document, and what they share, side by side; no lists of names.
 
     The page is whole in itself: it loads nothing, from a file or a server, and shows what stands in
     documents without obeying it. Its groups are those of `lshdup clusters` at the threshold that is
@@ -74,7 +81,13 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
     if options.keep == "central":
         message = "the page makes groups at every threshold, for which --keep central is too slow"
         raise ParameterError(message, "use `lshdup clusters --keep central`, or another --keep")
+    is_of_pairs = options.measure == "containment" or bool(options.against)
+    if is_of_pairs:
+        where = "with --against" if options.against else "with --measure containment"
+        refuse(ctx, ("keep", "prefer", "passages_of_corpus"), where)
     with open_session(ctx) as session:
-        from lshdup.cli.commands.report_page import write_page
+        from lshdup.cli.commands.report_page import write_page, write_shared_page
 
+        if is_of_pairs:
+            return write_shared_page(session, options, target)
         return write_page(ctx, session, options, target)

@@ -2,10 +2,10 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
@@ -18,13 +18,13 @@ from lshdup.base.skipped import Skipped
 from lshdup.base.wording import count_of, printable, quote_command
 from lshdup.cli.commands.clusters import command as clusters_command
 from lshdup.cli.commands.passages_listing import PassageListing
-from lshdup.cli.find_pairs import find_pairs
+from lshdup.cli.console import Console
+from lshdup.cli.find_pairs import find_pairs, warn_of_changed
 from lshdup.cli.help import Option, is_set, is_typed
 from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes
 from lshdup.cli.options import ReportOptions
 from lshdup.cli.output import Target
 from lshdup.cli.session import Session
-from lshdup.collection.collection import Collection
 from lshdup.collection.name_lists import names_to_keep
 from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import (
@@ -38,12 +38,14 @@ from lshdup.errors import InputError
 from lshdup.evaluation.histogram import list_thresholds
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import documents_to_compare
-from lshdup.params import ClusterParams, PassageParams
-from lshdup.shingling.inspection import LocatedText, locate_tokens
+from lshdup.params import ClusterParams, PassageParams, ShingleParams
+from lshdup.shingling.inspection import locate_shingles, locate_tokens
+from lshdup.sources.document_list import DocumentList
 from lshdup.version import __version__
 from lshdup.views import html
-from lshdup.views.pair_view import Differences, escape, find_differences, shorten
-from lshdup.views.selection import Selection, select
+from lshdup.views.comparison import align_tokens, find_shared
+from lshdup.views.pair_view import Differences, Text, escape, find_differences, shorten
+from lshdup.views.selection import Selection, select, select_pairs
 from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.folders import describe_folders
 from lshdup.workspace.lookup import NamedDocument
@@ -62,6 +64,62 @@ _RECURRING, _PLACES, _LONGEST = 200, 20, 2_000
 #: Most bytes of a document whose passages are in the page; `lshdup show` takes seconds for more.
 _MOST_BYTES = 1 << 20
 _TOO_LONG = "a document has more than 1 MiB of text, for which there is `lshdup show`"
+
+
+def write_shared_page(session: Session, options: ReportOptions, target: Target) -> int:
+    """Write the page of pairs and of what they share, and return the exit code."""
+    console = session.console
+    run: Run = session.workspace
+    skipped: list[Skipped] = []
+    console.on_skipped = skipped.append
+    opened, _, pairs = find_pairs(session, options)
+    sides, lists = opened.sides, opened.lists
+    selection = select_pairs(
+        run,
+        pairs,
+        np.concatenate([each.names.sizes for each in lists]),
+        list_thresholds(opened.params.threshold, _STEP),
+        options.most or 0,
+    )
+    listed, named = selection.pairs, np.sort(selection.kinds)
+    changed = warn_of_changed(session, opened, named)
+    uncompared = _list_uncompared(session, opened, skipped)
+    what = _describe_documents(session)
+    facts = html.Facts(
+        what=printable(f"{what} against {_join(options.against)}" if options.against else what),
+        changed=len(changed),
+        shared=options.measure,
+        **_describe_run(session, opened, uncompared),
+    )
+    every = np.arange(len(sides.sizes))
+    data = html.collect_data(
+        run, selection, every, sides.sizes, every, opened.names, facts, sides.prints.compare
+    )
+    data["documents"]["line"] = list(range(len(named)))
+    data["pairs"]["same"] = sides.prints.compare(listed.left, listed.right).tolist()
+    is_estimate = pairs.is_estimate(listed.left, listed.right)
+    data["pairs"]["estimated"] = np.flatnonzero(is_estimate).tolist()
+    html.add_lists(data, selection, opened.names(named), np.zeros(len(named), bool), uncompared)
+    room = _PAGE_BYTES - len(html.render_page(data))
+    groups = ((int(a), [int(b)]) for a, b in zip(listed.left, listed.right, strict=True))
+    found = Differences(without={None: "ids are no text"})
+    if opened.here.shingle.tokens != "ids":
+        params, chosen = opened.here.shingle, opened.here.shingle_filter
+        align = partial(find_shared, shingle_filter=chosen)
+        read = _make_reader(opened, locate_shingles, changed)
+        found = find_differences(run, groups, read, align, params, *_limit(options, room))
+    html.add_differences(data, found, selection, every)
+    return _write(console, target, data, selection)
+
+
+def _write(console: Console, target: Target, data: dict[str, Any], selection: Selection) -> int:
+    """Write a page, say what it has not, and return the exit code."""
+    page = html.render_page(data)
+    target.write_raw([page])
+    for line in filter(None, (selection.describe_omitted(), data["missing"])):
+        console.say(line)
+    console.say(f"the page has {len(page):,} bytes")
+    return console.exit_code()
 
 
 def write_page(ctx: click.Context, session: Session, options: ReportOptions, target: Target) -> int:
@@ -90,18 +148,13 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
         options.most or 0,
         changed,
     )
-    uncompared = _list_uncompared(session, collection, skipped)
+    uncompared = _list_uncompared(session, opened, skipped)
     facts = html.Facts(
         what=printable(_describe_documents(session)),
-        document_count=len(documents),
-        bands=plan.bands if plan else 0,
-        rows=plan.rows if plan else 0,
         kept=describe_rule(rule, documents),
         command=printable(_clusters_command(ctx, plan)),
-        newest=_newest_day(collection),
         changed=len(changed),
-        skipped=console.skipped_counts | {why: len(of) for why, of in uncompared.items()},
-        parameters=[(name, printable(value)) for name, value in _parameters(opened)],
+        **_describe_run(session, opened, uncompared),
     )
     data = html.collect_data(
         run,
@@ -122,38 +175,52 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     if options.passages_of_corpus:
         data["recurring"] = _find_recurring(run, session)
     room = _PAGE_BYTES - len(html.render_page(data))
-    found = _find_differences(run, opened, selection, order, options.differences, room)
+    found = _find_differences(run, opened, selection, order, options, room)
     html.add_differences(data, found, selection, duplicate_of)
     every = np.arange(len(documents))
     names = list(chain.from_iterable(names_to_keep(collection, every[:0])))
     for gone in (row for row in changed.tolist() if not os.path.lexists(documents.path(row))):
         names[gone] = b""
     html.add_lists(data, selection, names, documents.are_parts(every), uncompared)
-    page = html.render_page(data)
-    target.write_raw([page])
-    for line in filter(None, (selection.describe_omitted(), data["missing"])):
-        console.say(line)
-    console.say(f"the page has {len(page):,} bytes")
-    return console.exit_code()
+    return _write(console, target, data, selection)
+
+
+def _describe_run(
+    session: Session, opened: Comparison, uncompared: Mapping[str, Sequence[object]]
+) -> dict[str, Any]:
+    """Return the facts that every page has."""
+    console, plan = session.console, opened.plan
+    counts = console.skipped_counts + console.other_skipped_counts
+    return {
+        "document_count": sum(map(len, opened.lists)),
+        "bands": plan.bands if plan else 0,
+        "rows": plan.rows if plan else 0,
+        "newest": _newest_day(opened.lists),
+        "skipped": counts | {why: len(of) for why, of in uncompared.items()},
+        "parameters": [(name, printable(value)) for name, value in _parameters(opened)],
+    }
 
 
 def _list_uncompared(
-    session: Session, collection: Collection, seen: list[Skipped]
+    session: Session, opened: Comparison, seen: list[Skipped]
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the names and details of what was not compared, by reason, but for what patterns leave
     out.
 
     seen : what this run skipped. Without DOCS, an earlier run has skipped it.
     """
-    documents, listed = collection.documents, defaultdict(list)
+    here, listed = opened.here, defaultdict(list)
     if not session.request.documents:
-        typed = documents.typed_skipped
-        seen = [replace(each.skipped, name=typed(each)) for each in collection.list_skipped()]
+        typed, known = here.documents.typed_skipped, here.list_skipped()
+        before = [replace(each.skipped, name=typed(each)) for each in known]
+        seen = before if opened.there is None else [*before, *seen]
     for each in seen:
         if not each.reason.is_of_pattern:
             listed[str(each.reason)].append((printable(each.name), printable(each.detail)))
-    for why, which in find_empty(collection).items():
-        listed[why] += [(printable(name), "") for name in documents.typed_names(which)]
+    for collection in filter(None, (here, opened.there)):
+        for why, which in find_empty(collection).items():
+            names = collection.documents.typed_names(which)
+            listed[why] += [(printable(name), "") for name in names]
     return {why: names for why, names in listed.items() if names}
 
 
@@ -178,11 +245,13 @@ def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
 
 def _describe_documents(session: Session) -> str:
     """Return the names in DOCS, or the store of the last run."""
-    names = session.request.documents
+    last = f"the last run in the store {session.store and session.store.resolve()}"
+    return _join(session.request.documents) or last
+
+
+def _join(names: tuple[bytes, ...]) -> str:
     first = ", ".join(_readable(name) for name in names[:3])
-    if len(names) > 3:
-        return f"{first} and {len(names) - 3} more"
-    return first or f"the last run in the store {session.store and session.store.resolve()}"
+    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"
 
 
 def _readable(argument: bytes) -> str:
@@ -191,15 +260,15 @@ def _readable(argument: bytes) -> str:
     return name.decode("utf-8", "backslashreplace")
 
 
-def _newest_day(collection: Collection) -> str:
+def _newest_day(lists: Iterable[DocumentList]) -> str:
     """Return the day of the newest document.
 
     The day of the run would make another page of the same documents.
     """
-    mtimes = collection.documents.mtimes
-    if not len(mtimes):
+    newest = [int(each.mtimes.max()) for each in lists if len(each)]
+    if not newest:
         return ""
-    return datetime.fromtimestamp(int(mtimes.max()) // 10**9, UTC).strftime("%-d %B %Y")
+    return datetime.fromtimestamp(max(newest) // 10**9, UTC).strftime("%-d %B %Y")
 
 
 def _parameters(opened: Comparison) -> Iterator[tuple[str, str]]:
@@ -207,6 +276,7 @@ def _parameters(opened: Comparison) -> Iterator[tuple[str, str]]:
     collection, plan = opened.here, opened.plan
     shingle, sketch = collection.shingle, collection.sketch
     yield "threshold", f"{opened.params.threshold:g}"
+    yield "measure", opened.method.measure
     yield "shingles", f"{shingle.k} {shingle.tokens}"
     for name, is_on in (
         ("--bag", shingle.bag),
@@ -268,32 +338,54 @@ def _find_differences(
     opened: Comparison,
     selection: Selection,
     order: NDArray[np.int64],
-    most: int | None,
+    options: ReportOptions,
     room: int,
 ) -> Differences:
     """Return where documents differ.
 
     order : documents in the order in which one of a group is kept.
-    most : pairs that are compared; None: some, as far as there is room.
     room : bytes of the page that are left.
     """
-    collection, shingle = opened.here, opened.here.shingle
+    shingle = opened.here.shingle
     if shingle.tokens == "ids":
         return Differences(without={None: "ids are no text"})
 
-    @lru_cache(16)
-    def read(document: int) -> LocatedText | str:
-        name = collection.documents.names[document]
-        try:
-            text = NamedDocument(name, document, collection=collection).utf8(shingle)
-        except InputError:
-            return "a document cannot be read any more"
-        return _TOO_LONG if len(text) > _MOST_BYTES else locate_tokens(text, shingle)
-
+    read, align = _make_reader(opened, locate_tokens), partial(align_tokens, params=shingle)
     best = choose_representatives(run, opened.sides.duplicate_of, order).tolist()
-    number, room = (_PASSAGES, room) if most is None else (most, 1 << 62)
+    number, room = _limit(options, room)
     pairs = selection.pairs
     rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)
     groups = chain(selection.list_groups(number), ((a, [b]) for a, b in rest))
     shown = ((best[kept], [best[member] for member in members]) for kept, members in groups)
-    return find_differences(run, shown, read, shingle, number, room)
+    return find_differences(run, shown, read, align, shingle, number, room)
+
+
+def _limit(options: ReportOptions, room: int) -> tuple[int, int]:
+    """Return how many pairs are compared, and the bytes that there are for their texts."""
+    return (_PASSAGES, room) if options.differences is None else (options.differences, 1 << 62)
+
+
+def _make_reader(
+    opened: Comparison, locate: Callable[[bytes, ShingleParams], Text], changed: Iterable[int] = ()
+) -> Callable[[int], Text | str]:
+    """Return a function that reads a document, or says why it cannot be compared.
+
+    locate : cuts a text. changed : documents that are not what was compared.
+    """
+    gone, shingle = set(changed), opened.here.shingle
+
+    @lru_cache(16)
+    def read(document: int) -> Text | str:
+        if document in gone:
+            return "a document changed or vanished since it was compared"
+        collection, at = opened.here, document
+        if opened.there is not None and at >= len(opened.here.documents):
+            collection, at = opened.there, at - len(opened.here.documents)
+        try:
+            named = NamedDocument(collection.documents.names[at], at, collection=collection)
+            text = named.utf8(shingle)
+        except InputError:
+            return "a document cannot be read any more"
+        return _TOO_LONG if len(text) > _MOST_BYTES else locate(text, shingle)
+
+    return read

@@ -24,7 +24,7 @@ from lshdup.errors import InputError
 from lshdup.params import ClusterParams, ShingleParams
 
 #: Options that hold for two documents only.
-_OF_TWO_DOCUMENTS = ("layout", "context", "by_lines", "shingles", "measure")
+_OF_TWO_DOCUMENTS = ("layout", "context", "by_lines", "shingles", "shared", "measure")
 
 #: Options that say how a collection is made, which the group of a document comes from.
 _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
@@ -36,7 +36,7 @@ def _document(name: str, metavar: str) -> Callable[[Any], Any]:
     return click.argument(name, type=DocumentName(), metavar=metavar, required=required)
 
 
-@list_columns("show", "show-group", "show-folders", "show-shingles")
+@list_columns("show", "show-shared", "show-group", "show-folders", "show-shingles")
 @define(
     "show",
     ShowOptions,
@@ -44,6 +44,7 @@ def _document(name: str, metavar: str) -> Callable[[Any], Any]:
     epilog="""\b
 Examples:
   lshdup show sample_corpus/licences/ISC.txt sample_corpus/licences/MIT.txt
+  lshdup show sample_corpus/udhr/eng.txt sample_corpus/udhr/eng.html --shared
   lshdup index sample_corpus && lshdup show MIT.txt
 """,
 )
@@ -70,8 +71,16 @@ Examples:
 )
 @plain_option("--context", type=click.IntRange(0), metavar="N",
               show_default="3 lines, 12 words, 60 characters",
-              help="Lines, or words (or other tokens), to show around each difference; what is "
-                   "alike beyond them is folded.")  # fmt: skip
+              help="Lines, or words (or other tokens), to show around each difference, or shared "
+                   "passage; what is beyond them is folded.")  # fmt: skip
+@plain_option(
+    "--shared",
+    is_flag=True,
+    excludes=("--shingles",),
+    brief=True,
+    help="What both share instead of where they differ: the common passages and their lines, those "
+    "that share most first; and the share of each document.",
+)
 @plain_option(
     "--shingles",
     is_flag=True,
@@ -98,8 +107,12 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
     Of two folders, show the documents that are in one only, have changed, or are the same, also
     under another path. They are of the store, or else are read now.
 
-    With --format tsv, csv, json or jsonl: the differences as data (json: with all that is known of
-    the two).
+    --shared marks [=passages that stand in both=], at any place, in the words of A, with a few
+    words around them, and says where they are in A and B; [~words~] around one are of another
+    passage.
+
+    With --format tsv, csv, json or jsonl: the differences, or passages, as data (json: with all
+    that is known of the two).
     """
     target = make_target(options)
     if target.format in ("", "table") and not options.shingles and not options.nul:
@@ -127,6 +140,8 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
             refuse(ctx, _OF_TWO_DOCUMENTS, "with folders")
             return show_folders(session, options, target)
         refuse(ctx, ("threshold",), "with two documents")
+        if options.shared:
+            refuse(ctx, ("by_lines",), "with --shared")
         if not options.shingles:
             refuse(ctx, ("max_rows",), "without --shingles")
         return show_documents(session, options, target, last)

@@ -24,11 +24,14 @@ from lshdup.shingling.inspection import LocatedText, list_shingles, locate_token
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.views.changes import ADDED, ALIKE, REMOVED
 from lshdup.views.comparison import (
+    Alignment,
     Comparison,
+    SharedTexts,
     align_lines,
     align_tokens,
     compare,
     extract_passage,
+    find_line,
     have_same_lines,
 )
 from lshdup.views.pair_view import Variant, VariantCollector, shorten
@@ -79,11 +82,14 @@ def show_documents(
                 " is shown"
             )
     sketch = stored.sketch if stored is not None else None
-    comparison = compare(session.run, a.text.utf8, b.text.utf8, params, sketch, shingle_filter)
+    texts = a.text.utf8, b.text.utf8
+    comparison = compare(
+        session.run, *texts, params, sketch, shingle_filter, sharing=options.shared
+    )
     if target.format == "json":
         target.write_object(_object(a, b, comparison, params))
     elif target.format in ("tsv", "csv", "jsonl") or options.nul:
-        print_rows(console, target, column_names("show"), _rows(comparison))
+        print_rows(console, target, *_listing(comparison))
     else:
         target.write_lines(_picture(a, b, comparison, params, target, options, sketch))
     return console.exit_code()
@@ -125,15 +131,23 @@ def _list_shingles(
             yield (where, *listed[element], *why)
 
 
-def _rows(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
-    texts = comparison.texts
+def _listing(comparison: Comparison) -> tuple[tuple[str, ...], Iterator[tuple[Cell, ...]]]:
+    """Return the names of the columns, and the rows: the differences, or what is shared."""
+    is_shared = isinstance(comparison.texts, SharedTexts)
+    return column_names("show-shared" if is_shared else "show"), _rows(comparison.texts, is_shared)
+
+
+def _rows(texts: Alignment, is_shared: bool) -> Iterator[tuple[Cell, ...]]:
     for change in texts.changes:
         kind, a, a_end, b, b_end = change
         of_a, of_b = (
-            None if kind == ALIKE else " ".join(extract_passage(*each).split())
+            None if kind == ALIKE and not is_shared else " ".join(extract_passage(*each).split())
             for each in ((texts.a, a, a_end), (texts.b, b, b_end))
         )
-        yield kind, change.tokens, a, b, of_a, of_b
+        if is_shared:
+            yield change.tokens, a, b, find_line(texts.a, a), find_line(texts.b, b), of_a, of_b
+        else:
+            yield kind, change.tokens, a, b, of_a, of_b
 
 
 def _describe_document(document: DocumentRead, tokens: int, shingles: int) -> dict[str, Any]:
@@ -156,13 +170,14 @@ def _object(
     a: DocumentRead, b: DocumentRead, comparison: Comparison, params: ShingleParams
 ) -> dict[str, Any]:
     texts, (of_a, of_b) = comparison.texts, comparison.sizes
-    rows = (dict(zip(column_names("show"), row, strict=True)) for row in _rows(comparison))
+    columns, rows = _listing(comparison)
+    listed = [dict(zip(columns, row, strict=True)) for row in rows]
     return {
         "a": _describe_document(a, len(texts.a.tokens), of_a),
         "b": _describe_document(b, len(texts.b.tokens), of_b),
         **{name: getattr(comparison, name) for name in COMPARISON},
         "shingle": params.to_json(),
-        "differences": list(rows),
+        "passages" if isinstance(texts, SharedTexts) else "differences": listed,
     }
 
 
@@ -175,13 +190,16 @@ def _picture(
     options: ShowOptions,
     sketch: SketchParams | None,
 ) -> Iterator[str]:
-    """Yield the lines for people: what both are, how much they share, and where they differ."""
-    noun, texts = NOUNS[params.tokens], comparison.texts
+    """Yield the lines for people: what both are, how much they share, and where they differ, or
+    what they share.
+    """
+    noun, texts, by_lines = NOUNS[params.tokens], comparison.texts, options.by_lines
     yield from _heads(a, b, comparison, params, target)
     yield from _shares(comparison, options.measure, sketch)
     yield summarize(texts, noun)
-    by_lines = have_same_lines(texts) if options.by_lines is None else options.by_lines
-    if len(texts.changes) == 1 and comparison.similarity == 1.0:
+    if by_lines is None:
+        by_lines = not options.shared and have_same_lines(texts)
+    if len(texts.changes) == 1 and comparison.similarity == 1.0 and not options.shared:
         is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
         if visible_text(a.text.utf8) == visible_text(b.text.utf8):
             unseen = "what is attached"
@@ -191,13 +209,16 @@ def _picture(
             yield ""
             return
     yield ""
+    if options.shared and not texts.changes:
+        return
     wide = target.columns is not None and target.columns >= WIDE and not by_lines
     side = options.layout == "side" or (options.layout is None and wide)
     context = LINES if by_lines else CONTEXT[params.tokens]
     context = context if options.context is None else options.context
     width = target.columns or (160 if side else None)
     shown = align_lines(texts.a.text, texts.b.text) if by_lines else texts
-    layout = Layout(side, width, target.colored, context, "line" if by_lines else noun)
+    unit = "line" if by_lines else noun
+    layout = Layout(side, width, target.colored, context, unit, options.shared)
     yield from render(shown, layout)
     yield ""  # It separates the outputs of several runs, as of xargs.
 
@@ -224,7 +245,10 @@ def _heads(
 def _shares(comparison: Comparison, measure: str, sketch: SketchParams | None) -> Iterator[str]:
     """Yield the lines that say how much the shingle sets share."""
     shares = f"similarity {decimal(comparison.similarity)}"
-    if measure == "containment":
+    if isinstance(comparison.texts, SharedTexts):
+        of_a, of_b = decimal(comparison.share_a), decimal(comparison.share_b)
+        shares = f"containment {of_a} of A, {of_b} of B, {shares}"
+    elif measure == "containment":
         smaller = "A" if comparison.only_a <= comparison.only_b else "B"
         shares = f"containment {decimal(comparison.containment)} of {smaller}, {shares}"
     yield (
@@ -320,15 +344,8 @@ def _group_rows(
     for number, variant in enumerate(variants, 1):
         passage = extract_passage(kept, variant.start, variant.end)
         before, after = (" ".join(text.split()) for text in (passage, variant.text))
-        line = _line(kept, variant.start)
+        line = find_line(kept, variant.start)
         yield from ((number, line, before, after, names[member]) for member in variant.members)
-
-
-def _line(kept: LocatedText, token: int) -> int:
-    """Return the number, from 1, of the line in which a token stands."""
-    starts = kept.starts
-    end = int(starts[token]) if token < len(starts) else len(kept.text.rstrip())
-    return kept.text.count(b"\n", 0, end) + 1
 
 
 def _group_picture(
@@ -351,7 +368,7 @@ def _group_picture(
         before = printable(words(max(0, start - _CONTEXT), start))
         after = printable(words(end, min(len(kept.starts), end + _CONTEXT)))
         passage = mark(shorten(words(start, end), _LONGEST), REMOVED, layout)
-        place = (f"line {_line(kept, start)}: ", "dim")
+        place = (f"line {find_line(kept, start)}: ", "dim")
         yield ""
         yield from paint(
             Text.assemble(place, f"{before} ".lstrip(), passage, f" {after}"), layout, layout.width

@@ -2,6 +2,7 @@
 // Everything below works on #data, which html.py describes. Texts and names reach the page through textContent only.
 const data = JSON.parse(document.getElementById("data").textContent);
 const { steps, documents, kinds, moves, pairs, passages, variants, without } = data;  // documents are in byte order of names
+const { shared } = data;  // the measure, if the page has pairs and what they share instead of groups
 const LOWEST = steps.threshold[0], LAST = steps.threshold.length - 1, ROWS = 60, MEMBERS = 200;
 const $ = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat("en");
@@ -178,6 +179,50 @@ function passagesOf(from, to) {
   return box;
 }
 
+/** What two documents share, beside each other: what is alike is marked, and what stands around it is dimmed. */
+function sharedOf(pair) {
+  const box = element("div", { className: "passages", tabIndex: 0 }), from = pairs.left[pair.at], to = pairs.right[pair.at];
+  const key = `${from},${to}`, ends = [names[pair.first], names[pair.second]], heads = ends.map((textContent) => element("bdi", { textContent }));
+  if (!(key in passages)) {
+    box.append(element("p", { className: "note" }, `What this pair shares is not in this page (${without[key] ?? without[""]}): lshdup show `,
+      heads[0], " ", heads[1], " --shared"));
+    return box;
+  }
+  let cells = heads.map((head, side) => element("div", { className: "note text" }, `${"AB"[side]}  `, head));
+  const grid = element("div", { className: "beside" }, ...cells);
+  const part = (sort, textContent) => sort === "-" || sort === "+" ? element("span", { className: "rest", textContent })
+    : element("mark", sort === "=" ? { textContent } : { textContent, className: "moved", title: "stands elsewhere in the other" });
+  for (const [sort, content, other = content] of passages[key]) {
+    if (sort === "p") {
+      cells = [0, 1].map(() => element("div", { className: "text" }));
+      grid.append(element("p", { className: "note", textContent: content }), ...cells);
+    } else if (sort === "…") grid.append(element("p", { className: "note", textContent: "… the rest is too long for this page" }));
+    else {
+      if ("=-<".includes(sort)) cells[0].append(part(sort, content));
+      if ("=+>".includes(sort)) cells[1].append(part(sort, other));
+    }
+  }
+  box.append(grid);
+  return box;
+}
+
+/** The share of each document of a pair that is in the other, and their similarity, as `lshdup pairs` has them. */
+function sharesOf({ first, second, similarity }) {
+  const a = documents.shingles[first], b = documents.shingles[second];
+  const both = Math.round(shared === "containment" ? similarity * Math.min(a, b) : similarity * (a + b) / (1 + similarity));
+  return [both / a, both / b, both / (a + b - both)];
+}
+
+function drawShared(pair) {
+  const shares = sharesOf(pair), badges = [["", "same text", "same bytes"][pairs.same[pair.at]]];
+  const named = [pair.first, pair.second].map((d, side) => element("span", { className: "named" }, nameOf(d),
+    element("span", { className: "note share", textContent: `${scoreText(shares[side])} of ${sizeOf(d)} in the other` })));
+  if (pairs.estimated.includes(pair.at)) badges.unshift("by estimate");
+  if (shared === "containment") badges.push(`similarity ${scoreText(shares[2])}`);
+  return openable(scoreText(pair.similarity), element("span", {}, ...named), badges.filter(Boolean).join(", "),
+    () => element("div", { className: "inside" }, sharedOf(pair)));
+}
+
 /** A row that opens: its inside is made when it is wanted first. Names in it can be selected. */
 function openable(score, label, note, inside) {
   const toggle = element("button", { className: "toggle score", type: "button", textContent: score });
@@ -253,6 +298,7 @@ function drawGroup(group) {
 }
 
 function drawPair(pair) {
+  if (shared) return drawShared(pair);
   const label = element("span", {}, nameOf(pair.first), nameOf(pair.second));
   if (pair.at < 0) {
     return openable("1", label, `${number.format(kinds[pair.kind].length)} documents, ${sameOf(pair.kind)}`,
@@ -333,7 +379,7 @@ function save(file, some, end) {
 }
 
 function drawLists() {
-  if (!lists) return;
+  if (!lists || shared) return;
   const found = listNames(), parts = found.drop.length - found["drop-files"].length, isNul = $("nul").checked, warnings = [];
   for (const [what, names] of Object.entries(found)) {
     const button = $(`save-${what}`);
@@ -416,13 +462,14 @@ function drawHistogram() {
 }
 
 function promise(threshold) {
-  const legend = " Heights are pairs, on a logarithmic scale; the last bar is pairs of similarity 1.";
+  const legend = " Heights are pairs, on a logarithmic scale; the last bar is pairs of " + `${shared === "containment" ? shared : "similarity"} 1.`;
   if (!data.bands) return `All pairs were joined exactly: none is missed.${legend}`;
   const miss = (s) => (1 - s ** data.rows) ** data.bands;
   const percent = (chance) => chance === 0 ? "0 %" : chance < 1e-9 ? "less than 1 in a billion"  // as `lshdup` says it
     : chance < 1e-4 ? `1 in ${number.format((1 / chance).toPrecision(2))}` : `${Number((100 * chance).toPrecision(2))} %`;
   const s = Math.min(1, threshold + 0.05);
-  return `Every pair was verified exactly. The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
+  const exact = shared && pairs.estimated.length ? "Every pair was verified exactly, but for those by estimate." : "Every pair was verified exactly.";
+  return `${exact} The chance that a pair of similarity ${threshold.toFixed(3)} was missed is ${percent(miss(threshold))}` +
     (s > threshold ? `; of ${s.toFixed(3)}, ${percent(miss(s))}.` : ".") + legend;
 }
 
@@ -438,6 +485,7 @@ function setStep(step) {
   $("line").setAttribute("x2", x);
   bars.forEach((bar, at) => bar.classList.toggle("in", at >= state.step));
   $("n-pairs").textContent = number.format(steps.pairs[state.step]);
+  if (shared) return drawList();
   $("n-groups").textContent = number.format(steps.groups[state.step]);
   $("n-members").textContent = number.format(steps.members[state.step]);
   $("n-beside").textContent = number.format(steps.members[state.step] - steps.groups[state.step]);
@@ -459,11 +507,15 @@ function soon(action) {  // a slider says more than a screen can show
 }
 
 /** What stands in the columns of the list. */
-const LEGENDS = { groups: ["size", "the one that is kept", "smallest similarity to it"], pairs: ["similarity", "documents", ""] };
+const LEGENDS = {
+  groups: ["size", "the one that is kept", "smallest similarity to it"],
+  pairs: [shared === "containment" ? shared : "similarity", "documents", ""],
+};
 
 // --- what a person does -----------------------------------------------------------------------------------------------------
 
 function setView(view) {
+  if (shared) view = "pairs";
   state.view = view;
   for (const each of ["groups", "pairs"]) $(each).setAttribute("aria-selected", String(each === view));
   state.order = Object.keys(ORDERS[view])[0];
@@ -574,26 +626,32 @@ function drawFolders({ count, least, pairs }) {
 
 // --- begin ------------------------------------------------------------------------------------------------------------------
 
-document.title = `Near-duplicates: ${data.what}`;
+if (shared) {
+  $("title").textContent = "What documents share";
+  for (const id of ["act", "groups", "which"]) $(id).hidden = true;
+}
+document.title = `${$("title").textContent}: ${data.what}`;
 $("what").textContent = `${data.what}: ${plural(data.document_count, "document")}${data.newest ? `, the newest of ${data.newest}` : ""}`;
 figure("n-documents", "documents");
 figure("n-pairs", "pairs");
-figure("n-groups", "groups");
-figure("n-members", "documents in groups");
-figure("n-beside", "to drop");
-$("n-beside").title = "all documents of groups but the one of each that is kept";
+if (!shared) {
+  figure("n-groups", "groups");
+  figure("n-members", "documents in groups");
+  figure("n-beside", "to drop");
+  $("n-beside").title = "all documents of groups but the one of each that is kept";
+} else if (data.changed) $("what").textContent += `; ${plural(data.changed, "document")} changed or vanished since they were compared`;
 $("n-documents").textContent = number.format(data.document_count);
 if (data.skipped.length) {
   const count = number.format(data.skipped.reduce((sum, [, each]) => sum + each, 0));
   figure("n-skipped", "not compared");
   $("n-skipped").textContent = count;
   $("skipped").hidden = false;
-  $("skipped-note").textContent = `${count}; names to keep has all of them but hidden files, links, and what patterns leave out`;
+  $("skipped-note").textContent = shared ? count : `${count}; names to keep has all of them but hidden files, links, and what patterns leave out`;
   drawSkipped([]);
 }
 $("rule").textContent = `Of each group one document is kept: ${data.kept}. All others of the group are names to drop; everything else is among the names to keep.`;
 for (const [name, value] of data.parameters) $("parameters").append(element("dt", { textContent: name }), element("dd", { textContent: value }));
-if (data.missing) $("parameters").append(element("dt", { textContent: "differences" }), element("dd", { textContent: data.missing }));
+if (data.missing) $("parameters").append(element("dt", { textContent: shared ? "shared passages" : "differences" }), element("dd", { textContent: data.missing }));
 if (data.recurring) drawRecurring(data.recurring);
 Object.assign($("threshold"), { min: 0, max: LAST, step: 1 });
 setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");

@@ -1,0 +1,358 @@
+"""`clusters --annotate`: all rows as they were, with columns that say what `clusters` says of them;
+and `--keep-by`, which decides what is kept.
+"""
+
+import bz2
+import csv
+import datetime as dt
+import gzip
+import io
+import json
+import random
+import shutil
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lshdup.cli.columns import ANNOTATIONS
+from tests.conftest import require
+
+pa = require("parquet", "pyarrow")
+pq = require("parquet", "pyarrow.parquet")
+
+GROUP, KEPT, SIMILARITY, SAME, SIZE = ANNOTATIONS
+quick = settings(
+    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+#: Texts, of which some are alike in pairs, in letters, or wholly.
+BASE = [" ".join(f"w{n}x{i}" for i in range(40)) for n in range(5)]
+TEXTS = [
+    *BASE, *(text.upper() for text in BASE[:3]), *(f"{text} more" for text in BASE[:2]), "",
+    BASE[0] + "!",
+]  # fmt: skip
+
+
+def listed(run, files, options=""):
+    """{name: (group, kept, similarity, same, size)} as the listing of `clusters` has them."""
+    rows = [json.loads(each) for each in run(f"clusters {files} --format jsonl -q {options}").lines]
+    kept = {row["group"]: row["name"] for row in rows if row["role"] == "keep"}
+    sizes = {each: sum(row["group"] == each for row in rows) for each in kept}
+    return {
+        row["name"]: (row["group"], kept[row["group"]], row["similarity"], row["same"],
+                      sizes[row["group"]])
+        for row in rows
+    }  # fmt: skip
+
+
+def told(row, name, groups, is_compared):
+    """What a row is annotated with, by the listing."""
+    if not is_compared:
+        return (None, None, None, None, 1)
+    return groups.get(name, (None, name, 1.0, None, 1))
+
+
+def sums_up(rows):
+    """Whether the sizes of the rows that are kept are as many as all rows."""
+    kept = [row for row in rows if row[GROUP] is None or row[KEPT] == row["id"]]
+    return sum(row[SIZE] for row in kept) == len(rows)
+
+
+@quick
+@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=25), st.booleans())
+def test_rows_are_annotated_as_they_are_listed(run, here, texts, integers):
+    """JSON Lines, CSV and Parquet say the same, and the same as the listing."""
+    if not any(texts):
+        return
+    ids = [n if integers else f"r{n}" for n in range(len(texts))]
+    rows = [{"id": id_, "text": text} for id_, text in zip(ids, texts, strict=True)]
+    (here / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with (here / "a.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "text"])
+        writer.writeheader()
+        writer.writerows(rows)
+    pq.write_table(pa.Table.from_pylist(rows), here / "a.parquet", row_group_size=7)
+    for ending in ("jsonl", "csv", "parquet"):
+        options = "--id-field id --no-store"
+        groups = listed(run, f"a.{ending}", options)
+        run(f"clusters a.{ending} {options} --annotate out.{ending} -q")
+        if ending == "jsonl":
+            found = [json.loads(line) for line in (here / "out.jsonl").read_text().splitlines()]
+        elif ending == "csv":
+            found = list(
+                csv.DictReader(io.StringIO((here / "out.csv").read_bytes().decode(), newline=""))
+            )
+            for row in found:
+                row[GROUP], row[SIZE] = (row[GROUP] and int(row[GROUP])) or None, int(row[SIZE])
+                row[SIMILARITY] = float(row[SIMILARITY]) if row[SIMILARITY] else None
+                row[SAME], row[KEPT] = row[SAME] or None, row[KEPT] or None
+        else:
+            found = pq.read_table(here / "out.parquet").to_pylist()
+        for row, before in zip(found, rows, strict=True):
+            new = tuple(row[name] for name in ANNOTATIONS)
+            want = told(row, str(before["id"]), groups, bool(before["text"]))
+            if ending != "csv" and integers and want[1] is not None:
+                want = (want[0], int(want[1]), *want[2:])
+            assert new == want
+            assert row["text"] == before["text"]
+        assert sums_up(found)
+
+
+ODD = [
+    b'{"text":"plain words of a text","n":1}',
+    b'{"n":1.0,"text":"a","m":1e5} ',
+    b'  {"text" : "spaced" , "big":12345678901234567890123456789}\t',
+    b'{"text":"\\u00e9\\ud83d\\ude00 }","escaped":"\\u0041"}\r',
+    b'{"text":"twice","k":1,"k":2}',
+    b'{"x":{"y":[1,[2,{"z":null}]]},"text":"deep"}',
+    '{"text":"é漢😀 {"}'.encode(),
+]
+BARE = [b"{}", b'{"x":1}', b'{"text":null}', b'{"text":""}', b" { } \r", b'{"duplicate_": 1}']
+BROKEN = [b"broken", b"[1,2]", b"\xff\xfe", b'{"text":"x"', b"}"]
+
+
+@quick
+@given(
+    st.lists(st.sampled_from([*ODD, *BARE, *BROKEN, b"", b"  ", b"\r"]), max_size=20),
+    st.booleans(),
+    st.sampled_from(["jsonl", "jsonl.gz", "jsonl.bz2"]),
+)
+def test_a_line_of_json_stays_but_for_what_is_added(run, here, lines, ended, ending):
+    pack = {"jsonl": bytes, "jsonl.gz": gzip.compress, "jsonl.bz2": bz2.compress}[ending]
+    lines = [*lines, ODD[0]]
+    shutil.rmtree(here / "o", ignore_errors=True)
+    (here / f"a.{ending}").write_bytes(pack(b"\n".join(lines) + b"\n" * ended))
+    bad = {*BROKEN, *BARE[:2], BARE[4], BARE[5]} & {*lines}
+    done = run(f"clusters a.{ending} --no-store --annotate o/", code=2 if bad else 0)
+    out = (here / "o" / f"a.{ending.removesuffix('.bz2')}").read_bytes()
+    out = gzip.decompress(out) if ending.endswith("gz") else out
+    assert out.endswith(b"\n") == ended
+    rows = 0
+    for line, new in zip(lines, out.removesuffix(b"\n").split(b"\n"), strict=True):
+        if line in BROKEN or not line.strip():
+            assert new == line
+            continue
+        rows += 1
+        values = json.loads(new)
+        assert {name: values.pop(name) for name in ANNOTATIONS}[SIZE] >= 1
+        assert values == json.loads(line)
+        end = len(line) - line.rindex(b"}")
+        assert new.startswith(line[:-end])
+        assert new.endswith(line[-end:])
+    assert f"{rows} row" in done.err
+    broken = sum(line in BROKEN for line in lines)
+    assert (f"; {broken} broken row" in done.err) == bool(broken)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_row_of_csv_stays_but_for_its_cells(run, here, delimiter, end):
+    d = delimiter
+    rows = [
+        f"id{d}text", f"a{d}{BASE[0]}", f'b{d}"{BASE[0]}"', f'"c""{d}"{d}"{BASE[1]}\nline"', "",
+        f"d{d}", f"{d}{BASE[1]} line", f"too{d}many{d}cells", 'quote"', f"e{d}{BASE[2]}",
+    ]  # fmt: skip
+    (here / "a.tsv").write_bytes(end.join(rows).encode())
+    done = run("clusters a.tsv --id-field id --no-store --annotate b.tsv", code=2)
+    assert "6 rows annotated, 2 of them not compared; 2 broken rows as before" in done.err
+    new = (here / "b.tsv").read_bytes().decode()
+    for row in (row for row in rows if row and "too" not in row and row != 'quote"'):
+        assert row + d in new
+    assert f'{end}too{d}many{d}cells{end}quote"{end}' in new
+    assert f'line"{d}{d}' in new or f'line"{d}"c""' in new
+    found = [row for row in csv.reader(io.StringIO(new, newline=""), delimiter=d) if len(row) == 7]
+    assert found[0] == ["id", "text", *ANNOTATIONS]
+    assert [row[0] for row in found[1:]] == ["a", "b", f'c"{d}', "d", "", "e"]
+    assert found[1][2:] == ["1", "a", "1.0", "", "2"]
+    assert found[2][2:] == ["1", "a", "1.0", "text", "2"] or found[2][5] == "bytes"
+    assert found[3][3] == f'c"{d}'
+    assert found[4][2:] == ["", "", "", "", "1"]
+    assert not new.endswith(end)
+
+
+def test_parquet_keeps_schema_metadata_and_values(run, here):
+    n = 50
+    columns = {
+        "text": pa.array([None if i % 7 == 3 else BASE[i % 5] for i in range(n)]),
+        "id": pa.array([2**63 + i for i in range(n)], pa.uint64()),
+        "when": pa.array([i * 10**9 for i in range(n)], pa.timestamp("ns", "Europe/Berlin")),
+        "words": pa.array([["a", None] if i % 3 else None for i in range(n)]),
+        "kinds": pa.array([f"kind {i % 4}" for i in range(n)]).dictionary_encode(),
+    }
+    table = pa.table(columns).replace_schema_metadata({"made by": "a test", "k\xff": "ü"})
+    pq.write_table(table, here / "a.parquet", row_group_size=20, compression="zstd")
+    run("clusters a.parquet --id-field id --no-store --annotate b.parquet -q")
+    new = pq.read_table(here / "b.parquet")
+    assert new.select(table.column_names).equals(table)
+    assert new.schema.metadata == table.schema.metadata
+    assert new.schema.names == [*table.column_names, *ANNOTATIONS]
+    assert new.schema.field(KEPT).type == pa.uint64()
+    meta = pq.ParquetFile(here / "b.parquet").metadata
+    assert [meta.row_group(i).num_rows for i in range(3)] == [20, 20, 10]
+    assert meta.row_group(0).column(0).compression == "ZSTD"
+    rows = new.to_pylist()
+    assert sums_up(rows)
+    assert [row[GROUP] is None for row in rows] == [row["text"] is None for row in rows]
+    assert {row[KEPT] for row in rows if row["text"]} == {
+        min(row["id"] for row in rows if row["text"] == text) for text in BASE
+    }
+
+
+def test_rows_with_the_id_of_another_are_of_its_group(run, here):
+    rows = [("a", BASE[0]), ("a", BASE[0]), ("b", BASE[1]), ("a", BASE[2]), ("c", BASE[0])]
+    (here / "a.jsonl").write_text("".join(f'{{"id":"{i}","text":"{t}"}}\n' for i, t in rows))
+    run("clusters a.jsonl --id-field id --no-store --annotate b.jsonl -q", code=2)
+    found = [json.loads(line) for line in (here / "b.jsonl").read_text().splitlines()]
+    assert [[row[name] for name in ANNOTATIONS] for row in found] == [
+        [1, "a", 1.0, None, 3], [1, "a", 1.0, "bytes", 3], [None, "b", 1.0, None, 1],
+        [None, None, None, None, 1], [1, "a", 1.0, "bytes", 3],
+    ]  # fmt: skip
+
+
+def test_several_files_and_another_side(run, here):
+    for name, texts in {"a": BASE[:3], "b": BASE[1:4], "old": BASE[3:]}.items():
+        lines = [json.dumps({"text": text}) + "\n" for text in texts]
+        (here / f"{name}.jsonl").write_text("".join(lines))
+    run("clusters a.jsonl b.jsonl --against old.jsonl --no-store --annotate out -q")
+    found = [
+        json.loads(line)
+        for name in "ab"
+        for line in (here / f"out/{name}.jsonl").read_text().splitlines()
+    ]
+    assert [(row[KEPT], row[SIZE]) for row in found] == [
+        ("a.jsonl:1", 1), ("a.jsonl:2", 2), ("a.jsonl:3", 2),
+        ("a.jsonl:2", 2), ("a.jsonl:3", 2), ("old.jsonl:1", 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("a.jsonl --annotate a.jsonl", "is one of the documents"),
+        ("a.jsonl --annotate ./x/../a.jsonl", "is one of the documents"),
+        ("a.jsonl b.csv --annotate note.txt", "is no folder"),
+        ("a.jsonl --annotate b.csv", "does not end like a file of JSON Lines"),
+        ("a.jsonl --annotate - --emit drop", "cannot both go to standard output"),
+        ("a.jsonl --annotate o.jsonl --removed o.jsonl", "are both o.jsonl"),
+        ("note.txt --annotate o.jsonl", "not all documents are rows"),
+        ("there.jsonl --annotate o.jsonl", "has a field 'duplicate_group_size' already"),
+        ("there.csv --annotate o.csv", "has a field 'duplicate_kept' already"),
+        ("there.parquet --annotate o.parquet", "has a field 'duplicate_same' already"),
+        ("a.jsonl --text-field x --annotate o.jsonl", "nothing was compared"),
+    ],
+)
+def test_what_cannot_be_annotated_is_refused(run, here, line, why):
+    (here / "x").mkdir()
+    (here / "a.jsonl").write_text('{"text":"some words"}\n')
+    (here / "b.csv").write_text("text\nsome words\n")
+    (here / "note.txt").write_text("some words")
+    (here / "there.jsonl").write_text('{"text":"w"}\n{"text":"v","duplicate_group_size":1}\n')
+    (here / "there.csv").write_text("text,duplicate_kept\nsome words,1\n")
+    pq.write_table(pa.table({"text": ["a b"], "duplicate_same": ["x"]}), here / "there.parquet")
+    before = {path.name: path.read_bytes() for path in here.glob("*.*")}
+    done = run(f"clusters {line} --no-store", code=2)
+    assert why in done.err.replace("\n  ", " ")
+    assert {path.name: path.read_bytes() for path in here.glob("*.*")} == before
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+VALUES = {
+    "numbers": [3, -2.5, 1e300, 0, -0.0, 10, 9, 2**40, -7, None],
+    "dates": ["2024-02-29", "1999-12-31", "2024-10-01", "2024-09-30", None],
+    "times": ["2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z", "2023-06-01T12:00:00Z"],
+    "texts": ["10", "9", "n/a", "b", "", "Ä"],
+}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("least", [False, True])
+def test_the_greatest_or_least_is_kept(run, here, ending, kind, least):
+    draw = random.Random(7)
+    rows = [
+        {"id": n, "text": BASE[n % 3], "by": draw.choice(VALUES[kind])} for n in range(30)
+    ]  # fmt: skip
+    if kind == "dates" and ending == "parquet":
+        for row in rows:
+            row["by"] = row["by"] and dt.date.fromisoformat(row["by"])
+    if ending == "jsonl":
+        lines = [{k: v for k, v in row.items() if v is not None} for row in rows]
+        (here / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    elif ending == "csv":
+        with (here / "a.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, ["id", "text", "by"])
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), here / "a.parquet", row_group_size=8)
+    line = f"clusters a.{ending} --id-field id --keep-by by{':least' * least} --no-store"
+    done = run(f"{line} --emit keep")
+    want = []
+    for group in range(3):
+        mine = [row for row in rows if row["id"] % 3 == group]
+        there = [row for row in mine if row["by"] not in (None, "")] or mine
+
+        def value(row):
+            return float(row["by"]) if kind == "numbers" else str(row["by"]).encode()
+
+        best = (min if least else max)(map(value, there))
+        want.append(min(row["id"] for row in there if value(row) == best))
+    assert sorted(map(int, done.lines)) == sorted(want)
+    missing = sum(row["by"] in (None, "") for row in rows)
+    assert (f"; {missing} documents without it kept last" in done.err) == bool(missing)
+    how = "as numbers" if kind == "numbers" else "as text, as not all values are numbers"
+    assert f"'by' is compared {how}" in done.err
+    assert f"kept: the {'least' if least else 'greatest'} 'by', then the first" in done.err
+
+
+def test_what_is_preferred_comes_before_a_field_and_a_rule_behind_it(run, here):
+    for name, score in {"a": 1, "b": 3, "c": 3}.items():
+        (here / f"{name}.jsonl").write_text(json.dumps({"text": BASE[0], "m": {"s": score}}))
+    line = "clusters a.jsonl b.jsonl c.jsonl --no-store -q --emit keep --keep-by m.s"
+    assert run(line).lines == ["b.jsonl:1"]
+    assert run(f"{line} --prefer c.jsonl:*").lines == ["c.jsonl:1"]
+    assert run(f"{line} --prefer a.jsonl:*").lines == ["a.jsonl:1"]
+    (here / "whole.txt").write_text(BASE[0])
+    line = line.replace("clusters", "clusters whole.txt")
+    assert run(line).lines == ["whole.txt"]  # no `rm` can remove a row
+
+
+def test_a_store_knows_what_was_kept_by(run, here):
+    rows = [{"text": BASE[0], "s": n % 3} for n in range(6)]
+    (here / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("clusters a.jsonl --emit keep -q").lines == ["a.jsonl:1"]
+    assert run("clusters --emit keep -q --keep-by s").lines == ["a.jsonl:3"]
+    assert run("clusters --emit keep -q --keep-by s:least").lines == ["a.jsonl:1"]
+    assert run("clusters --emit keep -q --keep-by s").lines == ["a.jsonl:3"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("a.jsonl --keep-by scor", "'scor', but id, text, score, deep, deep.x; did you mean"),
+        ("a.csv --keep-by scor", "column 'scor', but text, score; did you mean --keep-by score?"),
+        ("a.parquet --keep-by scor", "no column 'scor', but text, score, many; did you mean"),
+        ("a.parquet --keep-by many", "its column 'many' is of type"),
+        ("a.jsonl --keep-by deep", "has a value in 'deep'"),
+        ("note.txt --keep-by score", "has a value in 'score'"),
+        ("a.jsonl --keep-by :least", "names no field"),
+    ],
+)
+def test_a_field_that_is_not_there_is_refused(run, here, line, why):
+    (here / "a.jsonl").write_text('{"id":1,"text":"some words","score":1,"deep":{"x":1}}\n')
+    (here / "a.csv").write_text("text,score\nsome words,1\n")
+    pq.write_table(pa.table({"text": ["a b"], "score": [1], "many": [[1]]}), here / "a.parquet")
+    (here / "note.txt").write_text("some words")
+    done = run(f"clusters {line} --no-store", code=2)
+    assert why in done.err.replace("\n  ", " ")
+    assert done.out == b""
+
+
+def test_a_field_that_some_files_lack_is_said(run, here):
+    (here / "a.csv").write_text(f"text\n{BASE[0]}\n")
+    (here / "b.csv").write_text(f"text,s\n{BASE[0]},2\n{BASE[0]},nan\n")
+    done = run("clusters a.csv b.csv --keep-by s --no-store --emit keep")
+    assert done.lines == ["b.csv:1"]
+    assert "'s' is compared as numbers; 2 documents without it kept last" in done.err
