@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,11 @@ class LocatedText:
     starts: I64
     ends: I64
     tokens: NDArray[np.uint64]
+
+    @cached_property
+    def line_ends(self) -> I64:
+        """The places of the ends of lines: int64 array, ascending."""
+        return np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
 
 
 @dataclass(frozen=True)

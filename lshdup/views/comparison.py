@@ -290,8 +290,7 @@ def have_same_lines(texts: Alignment) -> bool:
 
 def _find_beginnings(located: LocatedText) -> NDArray[np.bool_]:
     """Return which tokens are the first of a line; the first of the text is not counted."""
-    ends = np.flatnonzero(np.frombuffer(located.text, np.uint8) == ord("\n"))
-    lines = np.searchsorted(ends, located.starts)
+    lines = np.searchsorted(located.line_ends, located.starts)
     return np.diff(lines, prepend=lines[:1]) > 0
 
 
@@ -337,7 +336,7 @@ def find_line(located: LocatedText, token: int) -> int:
     """Return the number, from 1, of the line in which a token stands."""
     starts = located.starts
     end = int(starts[token]) if token < len(starts) else len(located.text.rstrip())
-    return located.text.count(b"\n", 0, end) + 1
+    return int(np.searchsorted(located.line_ends, end)) + 1
 
 
 def describe_places(texts: Alignment, hunk: list[Change], noun: str) -> str:

@@ -45,7 +45,7 @@ _COPIED = (
 
 #: A fault may make its tests last this many times as long, and so many seconds more; then it has
 #: been noticed.
-_SLOWER, _MORE_SECONDS = 5, 120
+_SLOWER, _MORE_SECONDS = 4, 60
 
 
 #: The share of drawn faults that the tests of a minute do not notice. Of 210 that were drawn by
