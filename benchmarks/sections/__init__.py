@@ -5,6 +5,7 @@ from collections.abc import Callable
 from benchmarks.sections import (
     budgets,
     containment,
+    decontamination,
     exact,
     first,
     folders,
@@ -35,6 +36,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "recall": recall.section,
     "exact": exact.section,
     "containment": containment.section,
+    "decontamination": decontamination.section,
     "passages": passages.section,
     "folders": folders.section,
     "rows": rows.section,

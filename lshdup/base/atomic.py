@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -198,13 +199,35 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that becomes `path` when the block ends without an error.
+
+    Of a killed run the folder stays, under its temporary name. Raises OSError as the file system
+    does, and if there are files in `path`.
+    """
+    real = path.resolve()
+    temporary = real.parent / f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}"
+    _temporary.add(temporary)  # Before the folder exists, for an interrupt.
+    try:
+        temporary.mkdir(mode=0o700)
+        yield temporary
+        os.sync()  # All its files at once: one after the other they would take minutes.
+        temporary.replace(real)
+        note_kept(FILES)
+    finally:
+        _remove(temporary)
+
+
 def remove_own_temporary_files() -> None:
-    """Remove the temporary files of this process before an interrupt ends it."""
+    """Remove the temporary files and folders of this process before an interrupt ends it."""
     for temporary in tuple(_temporary):
         _remove(temporary)
 
 
 def _remove(temporary: Path) -> None:
+    if temporary.is_dir():
+        shutil.rmtree(temporary, ignore_errors=True)
     with contextlib.suppress(OSError):
         temporary.unlink()
     _temporary.discard(temporary)

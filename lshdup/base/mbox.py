@@ -1,13 +1,15 @@
-"""Mailboxes (mbox files): where their mails begin, and the mails as they were before they were put
-in.
+"""Mailboxes: which folders are a Maildir; where the mails of an mbox file begin, and the mails as
+they were before they were put in.
 
 A line `From ` begins a mail where header fields follow: one with a date after an empty line before
 any fields; one without a date, as Thunderbird writes it, or without an empty line before it, before
 the fields of a mail.
 """
 
+import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _FROM = b"From "
 _AFTER_LINE = b"\n" + _FROM
@@ -29,6 +31,9 @@ _KNOWN = tuple(
 )
 #: Fields that mail servers write.
 _OF_SERVERS = frozenset((b"\nmessage-id:", b"\nreceived:"))
+
+#: The folders of a Maildir: two of mails, and one of mails that are being written.
+MAILDIR = (b"cur", b"new", b"tmp")
 
 #: Bytes behind a possible separator that decide whether it is one.
 LOOKAHEAD = 1 << 16
@@ -69,6 +74,21 @@ def is_mailbox_file(path: bytes) -> bool:
             return starts_mailbox(file.read(LOOKAHEAD))
     except OSError:
         return False
+
+
+@lru_cache(64)  # Files of a folder follow each other.
+def is_maildir(folder: bytes) -> bool:
+    """Return whether a folder has those of a Maildir."""
+    return all(os.path.isdir(folder + b"/" + each) for each in MAILDIR)
+
+
+def find_maildir(path: bytes) -> tuple[bytes, bytes]:
+    """Return the Maildir that a file is in, and the name of the file from there; b"" if none is."""
+    folder, name = os.path.split(path)
+    above, part = os.path.split(folder)
+    if part in MAILDIR and is_maildir(above or b"."):
+        return above or b".", part + b"/" + name
+    return (folder or b".", name) if is_maildir(folder or b".") else (b"", b"")
 
 
 def find_mails(data: bytes, *, ended: bool = True) -> Iterator[int]:

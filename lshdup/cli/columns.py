@@ -129,6 +129,8 @@ OPTIONAL: dict[str, dict[str, Type]] = {
 
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
+    "pairs": "tables of mails: subjects and dates too",
+    "clusters": "tables of mails: subject and date too",
     "pairs-containment": "relation with --against",
     "passages": "text in the first row of each; whole but in tables and tsv",
     "query": "query if several DOC are asked for, or in json",
@@ -151,6 +153,13 @@ DOCUMENT = {
     "office": TEXT,
     "packed": _one_of("gzip", "zstd", ""),
 }
+
+#: Columns of `pairs --removed` behind those of `clusters`.
+CONTAINED = {"containment": SHARE} | _RELATION
+
+#: The last columns of `--removed` where mails are compared: of the mail that goes.
+OF_MAILS = {"subject": _or_empty(TEXT), "date": _or_empty(TEXT),
+            "message_id": _or_empty(TEXT)}  # fmt: skip
 
 #: The columns of `clusters --removed`: what goes, and what is kept instead.
 REMOVED = {"id": ID, "kept": ID, "similarity": SHARE, "file": NAME, "kept_file": NAME,

@@ -19,8 +19,9 @@ from lshdup.cli.messages import (
     warn_of_changes,
 )
 from lshdup.cli.options import FindOptions
-from lshdup.cli.session import Session
+from lshdup.cli.session import Session, refuse_documents
 from lshdup.collection.collection import Collection
+from lshdup.collection.shared_documents import find_shared
 from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.expand_duplicates import ExpandedPairs
 from lshdup.compare.results import ClustersFound, PairsFound
@@ -28,7 +29,7 @@ from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.candidates import Buckets
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
 from lshdup.workspace.accepted import find_accepted, load_accepted
-from lshdup.workspace.against import load_sides
+from lshdup.workspace.against import leave_out_changed, load_sides
 from lshdup.workspace.comparing import Comparison, load_comparison
 
 #: The threshold of the histogram that is suggested where there is no pair.
@@ -81,14 +82,35 @@ def leave_out_accepted(session: Session, options: FindOptions, opened: Compariso
     return replace(opened, sides=opened.sides.leave_out(session.run, keys)) if len(keys) else opened
 
 
-def find_pairs(session: Session, options: FindOptions) -> tuple[Comparison, Pairs, ExpandedPairs]:
+def open_removal(session: Session, options: FindOptions) -> tuple[Comparison, NDArray[np.int64]]:
+    """Load both sides, as something of DOCS may go for what is in OTHER: without documents of OTHER
+    that have changed. Return also the documents of DOCS that are in OTHER too: they are kept.
+    """
+    console, both = session.console, open_comparison(session, options)
+    refuse_documents(session.outputs, both.lists[1])
+    shared = find_shared(*both.lists)
+    if len(shared):
+        console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
+    both = leave_out_changed(both, console.report_skipped_of_other)
+    return leave_out_accepted(session, options, both), shared
+
+
+def find_pairs(
+    session: Session,
+    options: FindOptions,
+    opened: Comparison | None = None,
+    relation: str | None = None,
+) -> tuple[Comparison, Pairs, ExpandedPairs]:
     """Find the pairs that the options of a command request, and say on stderr what was done.
+
+    opened : what is compared, if it is loaded. relation : of `Comparison.find_pairs`.
 
     Returns the documents, the pairs of one document a shingle set, and the pairs of all documents.
     """
-    opened = leave_out_accepted(session, options, open_comparison(session, options))
+    if opened is None:
+        opened = leave_out_accepted(session, options, open_comparison(session, options))
     _say_plan(session, opened)
-    found = opened.find_pairs()
+    found = opened.find_pairs(relation)
     _say_buckets(session, opened, found.buckets)
     pairs = opened.expand_copies(found, collapse=options.collapse_copies)
     if found.by_estimate:

@@ -143,7 +143,7 @@ def _source(ctx: click.Context, parameter: click.Parameter) -> ParameterSource |
 
 def is_set(ctx: click.Context, name: str) -> bool:
     """Return whether an option has a value of the command line or of its variable."""
-    return ctx.get_parameter_source(name) != ParameterSource.DEFAULT
+    return ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
 
 
 def is_typed(ctx: click.Context, name: str) -> bool:

@@ -112,7 +112,8 @@ def _fold_heading(head: str, size: int) -> str:
 def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]:
     """Yield the listing of `clusters` as blocks: a group each, its common folder once above.
 
-    rows : cells of the columns of `clusters`, in groups, the kept document first.
+    rows : cells of the columns of `clusters`, in groups, the kept document first; and of mails
+        subject and date, which are shown behind the name.
     width, color : as for `table`.
     """
     for number, group in groupby(rows, itemgetter(0)):
@@ -124,7 +125,7 @@ def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]
         yield from map(_bold, fold_cell(head, width)) if color and width else [head]
         for row, name in zip(members, names, strict=True):
             role = row[3] if row[1] == "drop" else row[1]
-            name = name.removeprefix(folder)
+            name = "  ".join(filter(None, (name.removeprefix(folder), *row[7:])))
             room = width and max(_LEAST, width - _INDENT)
             for at, line in enumerate(fold_cell(name, room) if room else [name]):
                 start = f"  {role:<6}  {row[6]:<5}  " if not at else " " * _INDENT

@@ -393,6 +393,23 @@ class ClustersOptions(FindOptions, WriteOptions):
     def files(self) -> tuple[str, str | None]:
         return ("--annotate", self.annotate) if self.annotate else super().files
 
+    takes_mails = True
+
+
+@dataclass(frozen=True)
+class PairsOptions(FindOptions, WriteOptions):
+    """The options of `pairs`."""
+
+    relation: str | None = None
+    unmatched: bool = False
+    histogram: bool = False
+    plot: Path | None = None
+    baseline: Path | None = None
+    update_baseline: bool = False
+    changed_since: str | None = None
+
+    takes_mails = True
+
 
 @dataclass(frozen=True)
 class ReportOptions(FindOptions):

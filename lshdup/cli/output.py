@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import click
 
@@ -47,6 +47,9 @@ _SCREENS = 10
 
 #: Rows that are made and printed at a time: few enough that they stay in a processor's cache.
 PIECE_ROWS = 1 << 13
+
+#: The same of mails, which are read again for their subjects: not many more than a table shows.
+PIECE_MAILS = 1 << 9
 
 #: Columns of equal length.
 Piece = Sequence[Sequence[Cell]]
@@ -356,6 +359,8 @@ class WriteOptions(OutputOptions):
 
     write: str | None
     removed: Path | None
+
+    takes_mails: ClassVar[bool] = False  #: whether --write writes mailboxes, too
 
     @property
     def files(self) -> tuple[str, str | None]:

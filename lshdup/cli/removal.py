@@ -3,10 +3,10 @@ list, and files with columns that say what may go.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import click
 
@@ -15,7 +15,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.skipped import Reason
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import chance, count_of, printable
-from lshdup.cli.columns import ANNOTATIONS, REMOVED
+from lshdup.cli.columns import ANNOTATIONS, OF_MAILS, REMOVED
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
 from lshdup.cli.output import (
@@ -41,9 +41,20 @@ if TYPE_CHECKING:
     from lshdup.collection.checksums import Checksums
     from lshdup.compare.clusters import Clusters
     from lshdup.compare.results import ClustersFound
-    from lshdup.compare.sides import Fingerprints
     from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.comparing import Comparison
+
+
+class More(NamedTuple):
+    """Further columns of a list of what goes.
+
+    names : of the columns.
+    make : returns the columns of some documents that go, given these and what is kept for them:
+        int64 arrays.
+    """
+
+    names: tuple[str, ...]
+    make: "Callable[[NDArray[np.int64], NDArray[np.int64]], list[Any]]"
 
 
 #: Files that are named when they are written.
@@ -83,7 +94,8 @@ def check_documents(
         return
     from lshdup.sources.rewriting import check_target, refuse_other_files
 
-    targets = check_target(documents, write, read=read)[1]
+    mails = options.takes_mails and option == "--write"
+    targets = check_target(documents, write, read=read, mails=mails)[1]
     if targets == [STDOUT]:
         if documents.has_parquet and sys.stdout.isatty():
             message = "a Parquet file is no text for a terminal"
@@ -100,9 +112,10 @@ def write(
     session: "Session",
     options: WriteOptions,
     clusters: "Clusters",
-    sides: "tuple[DocumentList, ...]",
-    prints: "Fingerprints",
-    uncompared: "list[SkippedFile]",
+    opened: "Comparison",
+    more: "More | None" = None,
+    *,
+    copies_go: bool = True,
 ) -> None:
     """Write the list of the rows that go, then the files without them, and say how many rows go.
 
@@ -112,39 +125,51 @@ def write(
     ----------
     session, options : of the command.
     clusters : documents of OTHER are behind those of DOCS.
-    sides : DOCS, and if there are any, the documents of OTHER.
-    prints : fingerprints of the documents of all sides.
-    uncompared : rows of DOCS that are no documents, and stay.
+    opened : the documents.
+    more : further columns of the list.
+    copies_go : whether rows with the id and the text of a row that stays go.
 
     """
+    from lshdup.sources.maildirs import find_skipped_mails
+    from lshdup.sources.records import ROWS
     from lshdup.sources.rewriting import count_bytes, write_without
 
     assert options.write is not None
-    console, documents = session.console, sides[0]
+    console, documents = session.console, opened.lists[0]
+    uncompared = opened.here.list_skipped_records()
+    mails = find_skipped_mails(documents, opened.here.list_skipped()) if options.takes_mails else []
     not_compared = clusters.representative[: len(documents)] < 0
     skipped = [each.skipped for each in uncompared]
     every = (*uncompared, *documents.skipped)
     refuse_nothing(int((~not_compared).sum()), [each.skipped for each in every])
-    gone = _find_gone(clusters, documents, uncompared)
-    list_removed(
-        console, options, REMOVED, _list_removed(clusters, sides, prints, gone), "removed row"
-    )
-    paths = write_without(session.run, gone.documents, gone.rows, options.write, open_target)
+    gone = _find_gone(clusters, documents, uncompared, copies_go)
+    noun = "mail" if documents.kinds.isdisjoint(ROWS) else "row"
+    every_more = [more] if more is not None else []
+    if opened.mails:
+        every_more.append(More(tuple(OF_MAILS), lambda rows, _kept: opened.mails.columns(rows)))
+    columns = (*REMOVED, *(name for each in every_more for name in each.names))
+    pieces = _list_removed(clusters, opened, gone, every_more)
+    list_removed(console, options, columns, pieces, f"removed {noun}")
+    paths = write_without(
+        session.run, gone.documents, gone.rows, options.write, open_target, skipped=mails,
+        mails=options.takes_mails,
+    )  # fmt: skip
     size = say_written(console, paths, options.write)
-    rows, dropped = len(documents) + len(uncompared), len(gone.rows)
-    bare = int(not_compared.sum()) + len(uncompared) - (dropped - len(clusters.dropped))
-    written = "" if size is None else f"; {size:,} of {count_bytes(documents):,} bytes"
+    rows, dropped = len(documents) + len(uncompared) + len(mails), len(gone.rows)
+    bare = rows - int((~not_compared).sum()) - (dropped - len(clusters.dropped))
+    written = "" if size is None else f"; {size:,} of {count_bytes(documents, mails):,} bytes"
     console.summarize(
-        f"{count_of(rows, 'row')}: {rows - dropped:,} kept"
+        f"{count_of(rows, noun)}: {rows - dropped:,} kept"
         f"{f' ({bare:,} of them not compared)' if bare else ''}, {dropped:,} dropped"
         f" ({chance(dropped / max(rows, 1))}){written}{console.duration_of('write')}"
     )
     repeated = sum(each.reason == Reason.REPEATED for each in skipped)
     if repeated:
-        one = "row with the id of another, but another text, was not compared, and is"
-        more = "rows with the id of another, but another text, were not compared, and are"
+        other = ", but another text," if noun == "row" else ""  # Texts of mails are not compared.
+        one = f"{noun} with the id of another{other} was not compared, and is"
+        several = f"{noun}s with the id of another{other} were not compared, and are"
         console.warn(
-            f"{count_of(repeated, one, more)} in what is written; leave --id-field out if ids "
+            f"{count_of(repeated, one, several)} in what is written; leave --id-field out if ids "
             "repeat between files"
         )
 
@@ -190,12 +215,17 @@ class _Gone:
 
 
 def _find_gone(
-    clusters: "Clusters", documents: "DocumentList", uncompared: "list[SkippedFile]"
+    clusters: "Clusters",
+    documents: "DocumentList",
+    uncompared: "list[SkippedFile]",
+    copies_go: bool,
 ) -> _Gone:
-    """Return the rows that go: what clusters drop, and copies of compared rows, with their ids."""
+    """Return the rows that go: what clusters drop, and copies with their ids of that, or of all
+    compared rows.
+    """
     import numpy as np
 
-    copies, firsts = _find_copies(clusters, documents, uncompared)
+    copies, firsts = _find_copies(clusters, documents, uncompared, copies_go=copies_go)
     every = documents.with_records(copies)
     rows = np.append(clusters.dropped, len(documents) + np.arange(len(copies)))
     order = np.lexsort((every.locations.starts[rows], every.locations.file[rows]))
@@ -203,16 +233,24 @@ def _find_gone(
 
 
 def _find_copies(
-    clusters: "Clusters", documents: "DocumentList", uncompared: "list[SkippedFile]"
+    clusters: "Clusters",
+    documents: "DocumentList",
+    uncompared: "list[SkippedFile]",
+    *,
+    copies_go: bool = True,
 ) -> "tuple[list[SkippedFile], NDArray[np.int64]]":
-    """Return the rows with the id and the text of a compared row, and these: int64 array."""
+    """Return the rows with the id and the text of a compared row, and these: int64 array.
+
+    copies_go : whether those of a row that stays are among them.
+    """
     import numpy as np
 
     copies, origins = [], list[int]()
     repeats = [each for each in uncompared if each.skipped.reason == Reason.COPY]
     firsts = documents.find_all([each.skipped.name for each in repeats])
     for each, first in zip(repeats, firsts, strict=True):
-        if first >= 0 and clusters.representative[first] >= 0:
+        own = clusters.representative[first] if first >= 0 else -1
+        if own >= 0 and (copies_go or own != first):
             copies.append(each)
             origins.append(first)
     return copies, np.array(origins, np.int64)
@@ -247,15 +285,19 @@ def say_written(console: Console, paths: list[Path], write: str) -> int | None:
         console.summarize(f"{path} is written")
     if len(paths) > _NAMED:
         console.summarize(f"… and {count_of(len(paths) - _NAMED, 'more file')} in {write}")
-    return sum(path.stat().st_size for path in paths)
+    every = {each for path in paths for each in (path, *path.rglob("*")) if each.is_file()}
+    return sum(each.stat().st_size for each in every)
 
 
 def _list_removed(
-    clusters: "Clusters", sides: "tuple[DocumentList, ...]", prints: "Fingerprints", gone: _Gone
+    clusters: "Clusters", opened: "Comparison", gone: _Gone, more: "list[More]"
 ) -> "Iterator[Piece]":
-    """Yield pieces of the rows that go, in the order of their files: the columns of REMOVED."""
+    """Yield pieces of the rows that go, in the order of their files: the columns of REMOVED, and
+    further ones.
+    """
     import numpy as np
 
+    sides, prints = opened.lists, opened.sides.prints
     for start in range(0, len(gone.rows), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         rows, origins = gone.rows[part], gone.origins[part]
@@ -264,7 +306,8 @@ def _list_removed(
         ids, files = gone.documents.ids(rows), gone.documents.typed_files_of(rows)
         kept_ids, kept_files = _name(sides, kept)
         yield (
-            ids, kept_ids, similarity.tolist(), files, kept_files, prints.words(origins, kept)
+            ids, kept_ids, similarity.tolist(), files, kept_files, prints.words(origins, kept),
+            *(column for each in more for column in each.make(origins, kept)),
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ Similarities are quotients of small numbers, so many pairs have few different on
 once, and a pair is one integer that sorts the pairs of equal similarity.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,20 @@ class Pairs:
         count = int(np.searchsorted(-self.values, -threshold, side="right"))
         return Pairs(
             self.values[:count], self.offsets[: count + 1], self.keys[: self.offsets[count]]
+        )
+
+    def where(
+        self,
+        run: Run,
+        condition: Callable[[NDArray[np.uint32], NDArray[np.uint32]], NDArray[np.bool_]],
+    ) -> "Pairs":
+        """Return the pairs for which a condition of left and right documents holds."""
+        keys, arrays = self.keys, run.arrays
+        rows = arrays.where(len(keys), lambda some: condition(*unpack_pairs(keys[some])))
+        offsets = np.searchsorted(rows, self.offsets)
+        stays = np.flatnonzero(np.diff(offsets))
+        return Pairs(
+            self.values[stays], np.append(offsets[stays], len(rows)), arrays.take(keys, rows)
         )
 
     def part(self, start: int, end: int) -> Columns:

@@ -61,20 +61,22 @@ class TokenRuns:
     """Runs of tokens of documents.
 
     documents, first, sizes : int64 arrays of shape (n,), document, first token, and tokens.
-    passages : int64 array of shape (n,), the passage that each is a place of, or ends as.
+    passages, beginnings : int64 arrays of shape (n,), the passage that each is a place of; or the
+        one that it ends as, and the one that it begins as.
     """
 
     documents: NDArray[np.int64]
     first: NDArray[np.int64]
     sizes: NDArray[np.int64]
     passages: NDArray[np.int64]
+    beginnings: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.documents)
 
     def take(self, rows: slice | NDArray[np.int64]) -> "TokenRuns":
         """Return some of the runs."""
-        columns = (self.documents, self.first, self.sizes, self.passages)
+        columns = (self.documents, self.first, self.sizes, self.passages, self.beginnings)
         return TokenRuns(*(column[rows] for column in columns))
 
 
@@ -107,7 +109,7 @@ class Passages:
     def runs_at(self, places: NDArray[np.int64]) -> TokenRuns:
         """Return places as runs of tokens. places : int64 array, positions in `documents`."""
         of = np.searchsorted(self.starts, places, side="right") - 1
-        return TokenRuns(self.documents[places], self.first[places], self.tokens[of], of)
+        return TokenRuns(self.documents[places], self.first[places], self.tokens[of], of, of)
 
     def count_documents(self) -> NDArray[np.int64]:
         """Return the number of documents with each passage: int64 array of shape (p,)."""
@@ -345,7 +347,8 @@ def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int |
     The place that is none is in the most preferred document, the first there. Every token of a
     repeat stands, as part of the same passage, in a place that comes before it in this order.
 
-    Returns runs, ascending, of which no two touch; each with the longest passage that ends there.
+    Returns runs, ascending, of which no two touch; each with the longest passage that ends where it
+    ends, and the longest that begins there.
 
     preference : int64 array, all documents, the most preferred first.
     split : number of the first document of the other side, which nothing is cut from; all places
@@ -379,4 +382,8 @@ def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int |
     at_end = np.flatnonzero(last == ends[of])
     longest = at_end[np.unique(of[at_end], return_index=True)[1]]
     sizes, passage = ends - first[begins], runs.passages[longest]
-    return TokenRuns(runs.documents[begins], first[begins], sizes, passage)
+    at_begin = np.flatnonzero(first == first[begins][of])
+    at_begin = at_begin[np.lexsort((-runs.sizes[at_begin], of[at_begin]))]
+    longest = at_begin[np.unique(of[at_begin], return_index=True)[1]]
+    beginning = runs.passages[longest]
+    return TokenRuns(runs.documents[begins], first[begins], sizes, passage, beginning)

@@ -1,29 +1,32 @@
-"""Files without some of their records, or with others instead: the rest is as it was, and in the
-same order.
+"""Files without some of their records, or with others instead, and Maildirs without some of their
+mails: the rest is as it was, and in the same order.
 
-Only records that were compared can be dropped: blank, broken and unnamed ones stay. Commands
-see to it before that no file that is read is written.
+Only what was compared can be dropped: blank, broken and unnamed records stay. Commands see to it
+before that no file that is read is written.
 """
 
 import os
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.atomic import replace_file
 from lshdup.base.compression import PIP, ZSTD, PackedError, bare_name, can_unpack, chunks, packing
+from lshdup.base.mbox import find_maildir, is_mailbox_file
 from lshdup.base.run import Run
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import count_of, join_names, quoted
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.sources.document_list import DocumentList
+from lshdup.sources.maildirs import check_folder, copy_maildir, find_others
 from lshdup.sources.parquet import column_chunks, open_parquet
 from lshdup.sources.readers import classify_file
 from lshdup.sources.records import ROWS, Kind, RecordError
@@ -39,11 +42,12 @@ _PART_BYTES = 64 << 20
 #: Documents whose locations are looked at, and changed lines that are listed, at a time.
 _AT_ONCE = 1 << 20
 
-#: Files of rows, and what the names of such files end in.
+#: Files of records, and what the names of such files end in.
 _FORMATS = {
     Kind.JSON: ("JSON Lines", ".jsonl, .jsonl.gz or .jsonl.zst"),
     Kind.CSV: ("CSV", ".csv, .tsv, .csv.gz or .csv.zst"),
     Kind.PARQUET: ("Parquet", ".parquet"),
+    Kind.MBOX: ("mails", ".mbox"),
 }
 
 #: Endings of packed files that are read only: in a folder they are written without.
@@ -51,6 +55,21 @@ _UNWRITTEN = (b".xz", b".bz2")
 
 #: Files in the way that a message names.
 _NAMED = 3
+
+
+class Source(NamedTuple):
+    """What is written anew: a file of records, or a Maildir.
+
+    number : of the file among those of the documents; of a Maildir that of one of its files.
+    path : from the current folder.
+    kind : of the records; a mailbox of one mail is a mailbox too, and FILE is a Maildir.
+    mails : the documents of a Maildir by the names of their files from its folder.
+    """
+
+    number: int
+    path: bytes
+    kind: Kind
+    mails: dict[bytes, int]
 
 
 class Change:
@@ -102,12 +121,16 @@ def write_without(
     dropped: I64,
     target: Path | str,
     open_target: Open = replace_file,
+    *,
+    skipped: Sequence[bytes] = (),
+    mails: bool = False,
 ) -> list[Path]:
     """Write the files of the documents without the records that are dropped; return the paths
     written.
 
     Each file is replaced whole or not at all. JSON Lines are compressed as the ending of the target
-    says; Parquet as the source is.
+    says; Parquet as the source is. A Maildir becomes a new folder, in which files keep their names,
+    times and permissions.
 
     Errors: ParameterError if the target does not suit; InputError if a document is no record, a
     file cannot be read or has changed, or the target cannot be written.
@@ -121,11 +144,16 @@ def write_without(
     target : a file; for several files, or if it is a folder or ends with a slash, the folder for
         files of the same names as typed, which is made; or "-", standard output, for one file.
     open_target : opens each target.
+    skipped : files of Maildirs that are no documents, of `maildirs.find_skipped_mails`: they stay.
+    mails : of `check_target`.
 
     """
     size = int(documents.spans.sum())
     share = (size - int(documents.spans[dropped].sum())) / max(size, 1)
-    return rewrite(run, documents, dropped, target, _Dropping(), open_target, share=share)
+    return rewrite(
+        run, documents, dropped, target, _Dropping(), open_target, share=share, skipped=skipped,
+        mails=mails,
+    )  # fmt: skip
 
 
 def rewrite(
@@ -137,41 +165,61 @@ def rewrite(
     open_target: Open = replace_file,
     *,
     share: float,
+    skipped: Sequence[bytes] = (),
+    mails: bool = False,
 ) -> list[Path]:
     """Write the files of the documents with other records instead of some; see `write_without`.
 
-    changed : int64 array, indices of documents.
+    changed : int64 array, indices of documents; of a Maildir they are left out.
     share : the share of the bytes that is written at least: refused if the disk has less room.
     """
-    files, targets = check_target(documents, target)
-    locations = documents.locations
-    if files:
-        _check_room([path for _, path in files], targets, share)
+    sources, targets = check_target(documents, target, mails=mails)
+    locations, sizes = documents.locations, [_size_of(documents, each) for each in sources]
+    if sources:
+        _check_room(sources, sizes, targets, share)
     for folder in dict.fromkeys(goal.parent for goal in targets if goal != Path(target)):
         with _reporting(folder):
             folder.mkdir(parents=True, exist_ok=True)
     examples = _examples(documents)
-    total, done = sum(os.path.getsize(path) for _, path in files), 0  # noqa: PTH202 (bytes path)
+    total, done = sum(sizes), 0
     changed = changed[np.lexsort((locations.starts[changed], locations.file[changed]))]
     of_file = locations.file[changed]
-    for (number, path), goal in zip(files, targets, strict=True):
+    for source, size, goal in zip(sources, sizes, targets, strict=True):
+        number, path, kind, _ = source
+
+        def report(read: int, before: int = done) -> None:
+            run.progress("write", before + read, total)
+
+        done += size
+        if kind == Kind.FILE:
+            gone = set(changed.tolist())
+            stay = [each for each in source.mails.items() if each[1] not in gone]
+            check = partial(_check_unchanged, documents, path=path)
+            with _reporting(goal):
+                copy_maildir(path, stay, skipped, goal, check, report)
+                others = find_others(path, [*source.mails, *(find_maildir(e)[1] for e in skipped)])
+            if others:
+                run.warn(
+                    f"{count_of(len(others), 'mail')} of {quoted(path)} not in what is written: "
+                    f"new there, or skipped by an option; one is {quoted(others[0])}"
+                )
+            continue
         example = examples[number : number + 1]
         _check_unchanged(documents, example[example >= 0], path)
         mine = changed[slice(*np.searchsorted(of_file, [number, number + 1]))]
         with _reporting(goal):
             starts, lengths, mine = change.find(documents, number, mine)
-
-        def report(read: int, before: int = done) -> None:
-            run.progress("write", before + read, total)
-
+        is_new = kind == Kind.MBOX and goal != STDOUT and not goal.exists()
         with _reporting(goal), open_target(goal) as out:
-            if locations.kinds[number] == Kind.PARQUET:
+            if kind == Kind.PARQUET:
                 _write_parquet(path, starts, mine, out, change, report)
             else:
+                ends = starts + lengths + kind.is_row  # a row is known without its end
                 with packing(out, os.fsencode(goal.name)) as packed:
-                    _write_lines(path, starts, lengths, mine, packed, change, report)
+                    _write_spans(path, starts, ends, mine, packed, change, report)
             _check_unchanged(documents, example[example >= 0], path)
-        done += os.path.getsize(path)  # noqa: PTH202 (bytes path)
+        if is_new:  # nobody else gets to read the mails
+            shutil.copymode(path, goal)
     return targets
 
 
@@ -185,12 +233,14 @@ def _examples(documents: DocumentList) -> I64:
     return examples
 
 
-def count_bytes(documents: DocumentList) -> int:
-    """Return the bytes of the files that `write_without` reads."""
+def count_bytes(documents: DocumentList, skipped: Sequence[bytes]) -> int:
+    """Return the bytes of the files that `write_without` reads. skipped : as there."""
     locations = documents.locations
     examples = _examples(documents)
     size = int(documents.sizes[examples[examples >= 0]].sum())
-    for number in np.flatnonzero((examples < 0) & np.isin(locations.kinds, ROWS)).tolist():
+    size += sum(map(os.path.getsize, skipped))
+    are_read = np.isin(locations.kinds, list(_FORMATS))
+    for number in np.flatnonzero((examples < 0) & are_read).tolist():
         with suppress(OSError):  # a file of which no row is a document
             size += os.path.getsize(documents.file_path(number))  # noqa: PTH202 (bytes path)
     return size
@@ -198,7 +248,8 @@ def count_bytes(documents: DocumentList) -> int:
 
 def _check_unchanged(documents: DocumentList, first: I64, path: bytes) -> None:
     if len(documents.changed(first)):
-        message = f"{quoted(path)} has changed since its rows were compared"
+        what = "mails" if documents.kinds.isdisjoint(ROWS) else "rows"
+        message = f"{quoted(path)} has changed since its {what} were compared"
         raise InputError(message, RERUN)
 
 
@@ -215,17 +266,19 @@ def _reporting(target: Path) -> Iterator[None]:
         raise InputError(message) from None
 
 
-def _write_lines(
+def _write_spans(
     path: bytes,
     starts: I64,
-    lengths: I64,
+    ends: I64,
     documents: I64,
     out: IO[bytes],
     change: Change,
     report: Callable[[int], None],
 ) -> None:
-    """Write lines with some changed, given by first bytes (ascending) and lengths without ends."""
-    spans = _list_spans(starts, starts + lengths + 1, documents)
+    """Write a file with some records changed, given by their first bytes, ascending, and the bytes
+    behind the last ones: the end of a line, even where the last line has none.
+    """
+    spans = _list_spans(starts, ends, documents)
     span = next(spans, None)
     with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
         at = 0
@@ -317,39 +370,76 @@ def _as_before(file: Any) -> dict[str, Any]:
 
 
 def check_target(
-    documents: DocumentList, target: Path | str, *, read: bool = True
-) -> tuple[list[tuple[int, bytes]], list[Path]]:
-    """Return the files of records, by number and path, and their targets.
+    documents: DocumentList, target: Path | str, *, read: bool = True, mails: bool = False
+) -> tuple[list[Source], list[Path]]:
+    """Return what is written anew, and the target of each.
 
-    Raises as `write_without` does, as far as that is known before the work. read : whether the
-    documents have been read; before that, files among them may turn out to be no documents.
+    Raises as `write_without` does, as far as that is known before the work.
+
+    read : whether the documents have been read; before that, files among them may turn out to be no
+        documents. mails : whether mailboxes and Maildirs are taken, too.
     """
-    locations = documents.locations
-    have_rows = np.isin(locations.kinds, ROWS)
-    rows = have_rows[locations.file]
-    if not (rows.all() if read else have_rows.any()):
-        raise _not_all_rows(documents, rows)
-    numbers = np.flatnonzero(have_rows)
-    files = [(number, documents.file_path(number)) for number in numbers.tolist()]
-    targets = _targets(documents.typed_paths(numbers), target)
-    for (number, path), goal in zip(files, targets, strict=True):
-        if goal != STDOUT:
-            _check_name(path, Kind(int(locations.kinds[number])), goal)
-    return files, targets
+    sources, other = _list_sources(documents, mails=mails)
+    if (other >= 0) if read else not sources:
+        raise _not_all_rows(documents, other, mails=mails)
+    targets = _targets(_typed_names(documents, sources), target)
+    for source, goal in zip(sources, targets, strict=True):
+        if source.kind == Kind.FILE:
+            check_folder(source.path, goal)
+        elif goal != STDOUT:
+            _check_name(source.path, source.kind, goal)
+    return sources, targets
 
 
-def _not_all_rows(documents: DocumentList, rows: NDArray[np.bool_]) -> ParameterError:
+def _list_sources(documents: DocumentList, *, mails: bool) -> tuple[list[Source], int]:
+    """Return the files of records and the Maildirs, and the first document that is in none, or -1.
+
+    mails : of `check_target`.
+    """
+    locations, other = documents.locations, -1
+    of_records = np.isin(locations.kinds, [*ROWS, Kind.MBOX] if mails else ROWS)
+    sources = [
+        Source(number, documents.file_path(number), Kind(int(locations.kinds[number])), {})
+        for number in np.flatnonzero(of_records).tolist()
+    ]
+    maildirs = dict[bytes, Source]()
+    for document in np.flatnonzero(~of_records[locations.file]).tolist():
+        number = int(locations.file[document])
+        path, may_be = documents.file_path(number), mails and documents.is_file(document)
+        top, name = find_maildir(path) if may_be else (b"", b"")
+        if top:
+            source = maildirs.setdefault(top, Source(number, top, Kind.FILE, {}))
+            source.mails[name] = document
+        elif may_be and is_mailbox_file(path):
+            sources.append(Source(number, path, Kind.MBOX, {}))
+        else:
+            other = document if other < 0 else other
+            if sources or maildirs or not mails:
+                break
+    sources.sort(key=lambda each: each.number)
+    # A Maildir in a Maildir is written behind that: no files may be in a new folder.
+    return [*sources, *(maildirs[each] for each in sorted(maildirs))], other
+
+
+def _size_of(documents: DocumentList, source: Source) -> int:
+    """Return the bytes of what is written anew."""
+    if source.kind != Kind.FILE:
+        return os.path.getsize(source.path)  # noqa: PTH202 (bytes path)
+    return int(documents.sizes[list(source.mails.values())].sum())
+
+
+def _not_all_rows(documents: DocumentList, number: int, *, mails: bool) -> ParameterError:
     """Return the error for documents of which some are no rows of files.
 
-    rows : bool array of shape (n,), the documents that are rows.
+    number : a document that is none; -1: there are no documents. mails : of `check_target`.
     """
-    number = int(np.argmin(rows)) if len(documents) else -1
     name = os.fsdecode(documents.names[number]) if number >= 0 else ""
     message = (
         f"not all documents are rows of JSON Lines, CSV or Parquet files"
+        f"{', or mails of a mailbox' * mails}"
         f"{f': {quoted(name)} is none' * bool(name)}, so no filtered file can be written"
     )
-    if not rows.any():
+    if not np.isin(documents.locations.kinds[documents.locations.file], ROWS).any():
         hint = (
             "name files of rows only; --text-field takes the rows of files in folders too; "
             "--emit drop lists names"
@@ -446,18 +536,28 @@ def _check_name(path: bytes, kind: Kind, target: Path) -> None:
         raise InputError(message, PIP)
 
 
-def _check_room(paths: list[bytes], targets: list[Path], share: float) -> None:
+def _typed_names(documents: DocumentList, sources: list[Source]) -> list[bytes]:
+    """Return sources as typed from the current folder."""
+    files = documents.typed_paths(np.array([each.number for each in sources], np.int64))
+    return [
+        name.removesuffix(next(iter(each.mails), b"")) or b"."
+        for each, name in zip(sources, files, strict=True)
+    ]
+
+
+def _check_room(sources: list[Source], sizes: list[int], targets: list[Path], share: float) -> None:
     """Raise InputError if the disk has less room than a share of the bytes of some files takes.
 
     A file that is packed only when it is written may take any room: it is not counted.
     """
     size = 0
-    for path, target in zip(paths, targets, strict=True):
-        if target.suffix not in (".gz", ".zst") or path.endswith(os.fsencode(target.suffix)):
-            size += int(share * os.path.getsize(path))  # noqa: PTH202 (bytes path)
+    for source, read, target in zip(sources, sizes, targets, strict=True):
+        if target.suffix not in (".gz", ".zst") or source.path.endswith(os.fsencode(target.suffix)):
+            size += int(share * read)
     folder = next(each for each in targets[0].resolve().parents if each.is_dir())
     free = shutil.disk_usage(folder).free
-    if size > free and not (targets[0].exists() and not targets[0].is_file()):
+    is_device = targets[0].exists() and not (targets[0].is_file() or targets[0].is_dir())
+    if size > free and not is_device:
         message = (
             f"{targets[0]} is not written: the files take about {size:,} bytes, and its disk has "
             f"{free:,} left"

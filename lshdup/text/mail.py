@@ -23,7 +23,15 @@ from typing import TYPE_CHECKING, Any
 
 from lshdup.base.forms import BLANK_LINE, MAIL_ENDINGS, PART, SEAL, Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.mbox import FIELDS, bare_mail, find_mails, is_of_mail, starts_mailbox
+from lshdup.base.mbox import (
+    FIELDS,
+    MAILDIR,
+    bare_mail,
+    find_mails,
+    is_maildir,
+    is_of_mail,
+    starts_mailbox,
+)
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
@@ -60,9 +68,6 @@ _SEPARATORS = re.compile(rb"(?:>?From [^\n]*+\n)*+")
 _MIME = re.compile(rb"(?im)^(?:mime-version|content-type|content-transfer-encoding):")
 #: Bytes in which the header of a mail must end, or go on to the last byte, for it to be known.
 HEADER_WINDOW = 16 << 20
-
-#: The folders of a Maildir: two of mails, and one of mails that are being written.
-_OF_MAILDIR = (b"cur", b"new", b"tmp")
 
 #: The first line of a file of Apple Mail, which counts the bytes of the mail behind it.
 _APPLE_COUNT = re.compile(rb"\s*([0-9]{1,10})[ \t]*\r?\n")
@@ -158,11 +163,23 @@ def _is_declared(data: bytes, path: bytes) -> bool:
         return True
     folder, _ = os.path.split(os.path.abspath(path))  # noqa: PTH100 (bytes path)
     above, name = os.path.split(folder)
-    folders = (above + b"/" + each for each in _OF_MAILDIR)
-    return name in _OF_MAILDIR[:2] and all(map(os.path.isdir, folders))
+    return name in MAILDIR[:2] and is_maildir(above)
 
 
 # --- read ---------------------------------------------------------------------------------------
+
+
+def read_envelope(data: bytes) -> tuple[str, str, str]:
+    """Return the subject of a mail, its date as the header has it, and its Message-ID without
+    brackets; "" for a field that is missing.
+    """
+    fields = _Fields(bare_mail(data))
+    _, charset = _media_type(_text_of(fields["content-type"]))
+    subject, date, name = (
+        " ".join(_words(_text_of(fields[each], charset)).split())
+        for each in ("subject", "date", "message-id")
+    )
+    return subject, date, name.removeprefix("<").removesuffix(">")
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,10 @@ I64 = NDArray[np.int64]
 SCOPES = ("text", "bytes", "field")
 
 
-#: Categories of closing punctuation, and the marks of these that also open or stand alone.
+#: Categories of closing punctuation, and the marks of these that also open or stand alone; and of
+#: opening punctuation, and marks that open as well.
 _CLOSING, _NOT_CLOSING = ("Pe", "Pf", "Po"), "\"'#%&*/@\\¡¿§¶†‡"
+_OPENING, _ALSO_OPENING = ("Ps", "Pi"), "¡¿"
 
 
 #: Bytes of the longest character.
@@ -46,17 +48,18 @@ class Places:
         where the document cannot be read any more, or has fewer tokens now.
     scopes : uint8 array of shape (n,), what these are bytes of, as positions in SCOPES.
     texts : object array of shape (n,), the texts of some runs; else None.
-    closings : what `closing_characters` finds behind runs, by position, if it is not empty.
+    edges : what `opening_characters` and `closing_characters` find around runs, by position, if
+        there is any.
     """
 
     starts: I64
     ends: I64
     scopes: NDArray[np.uint8]
     texts: NDArray[Any]
-    closings: dict[int, str]
+    edges: dict[int, tuple[str, str]]
 
     def take(self, part: slice) -> "Places":
-        """Return some of the places, without closings."""
+        """Return some of the places, without edges."""
         starts, ends = self.starts[part], self.ends[part]
         return Places(starts, ends, self.scopes[part], self.texts[part], {})
 
@@ -76,6 +79,7 @@ class _Runs(NamedTuple):
     first: I64
     sizes: I64
     texts: NDArray[np.bool_]
+    before: I64
     behind: I64
 
     def take(self, some: slice | I64) -> "_Runs":
@@ -92,8 +96,8 @@ def locate_places(
     texts: NDArray[np.bool_],
     most: int | None = None,
     *,
-    behind: I64 | None = None,
-    closings: bool = False,
+    around: I64 | None = None,
+    edges: bool = False,
 ) -> Places:
     """Locate runs of tokens. Every document is read once.
 
@@ -105,11 +109,12 @@ def locate_places(
     runs : n runs of tokens.
     texts : bool array of shape (n,), the runs whose texts are wanted.
     most : bytes of each text from its beginning; None: all.
-    behind : int64 array of shape (n,), bytes of closing characters behind each run that belong to
-        its place, unless a word ends where the run begins, which would be joined with the next one.
-        The runs are to be cut then: without characters that are also of a token beside them, as
-        the second token of ½ is of its first one. None: they are not.
-    closings : whether to return the closing characters behind the runs.
+    around : int64 array of shape (2, n), bytes of opening characters before each run, and of
+        closing ones behind it, that belong to its place, unless a word ends before these, which
+        would be joined with the next one. The runs are to be cut then: without characters that are
+        also of a token beside them, as the second token of ½ is of its first one. None: they are
+        not.
+    edges : whether to return the opening and closing characters around the runs.
 
     Memory: 25 bytes a run, the texts, and about 40 bytes a token of a document on each thread.
 
@@ -119,8 +124,8 @@ def locate_places(
     n = len(runs)
     starts, ends = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     found = Places(starts, ends, np.zeros(n, np.uint8), np.full(n, None, object), {})
-    extents = np.zeros(n, np.int64) if behind is None else behind
-    every = _Runs(np.arange(n), runs.first, runs.sizes, texts, extents)
+    extents = np.zeros((2, n), np.int64) if around is None else around
+    every = _Runs(np.arange(n), runs.first, runs.sizes, texts, *extents)
     order = np.argsort(runs.documents, kind="stable")
     numbers, counts = distinct(runs.documents)
     cuts = offsets_of(counts)[:-1]
@@ -130,8 +135,8 @@ def locate_places(
     def work(task: tuple[int, I64]) -> int:
         side, indices = task
         if not hasattr(own, "placer"):
-            to_cut = behind is not None
-            own.placer = _Placer(found, RunLocator(params), params, most, to_cut, closings)
+            to_cut = around is not None
+            own.placer = _Placer(found, RunLocator(params), params, most, to_cut, edges)
             own.buffer = Buffer()
         batch = read_batch(lists[side], indices, own.buffer)
         at = np.searchsorted(numbers, bases[side] + batch.indices)
@@ -164,7 +169,7 @@ class _Placer:
     params: ShingleParams
     most: int | None
     to_cut: bool
-    closings: bool
+    edges: bool
 
     def place(self, batch: TextBatch, runs: _Runs, bounds: I64, documents: DocumentList) -> None:
         """Locate the runs of a batch.
@@ -186,15 +191,19 @@ class _Placer:
         columns = batch, bounds, runs.first, runs.sizes
         starts, ends, is_plain = self.locator.locate(*columns, alone=self.to_cut)
         of = np.repeat(np.arange(len(batch.starts)), np.diff(bounds))
-        nexts = np.full(len(starts), -1, np.int64)
-        if self.closings:
-            after = runs.first + runs.sizes
-            nexts = self.locator.locate(batch, bounds, after, np.ones_like(after), alone=False)[0]
+        nexts, lasts = np.full((2, len(starts)), -1, np.int64)
+        if self.edges:
+            beside = runs.first + runs.sizes, np.maximum(runs.first - 1, 0)
+            one = np.ones_like(runs.first)
+            nexts = self.locator.locate(batch, bounds, beside[0], one, alone=False)[0]
+            lasts = self.locator.locate(batch, bounds, beside[1], one, alone=False)[1]
         nexts = np.where(nexts < 0, batch.lengths[of], nexts)
+        lasts = np.where(runs.first == 0, 0, np.maximum(lasts, 0))
         there = np.flatnonzero(starts >= 0)
         bases, runs = batch.starts[of[there]], runs.take(there)
         starts, ends = bases + starts[there], bases + ends[there]
-        ends = self._note(runs, batch.text, bases, starts, ends, bases + nexts[there])
+        beside = bases + lasts[there], bases + nexts[there]
+        starts, ends = self._note(runs, batch.text, bases, starts, ends, *beside)
         self._keep(runs, starts - bases, ends - bases, scope)
         return is_plain
 
@@ -204,39 +213,50 @@ class _Placer:
         runs = runs.take(np.flatnonzero(runs.first + runs.sizes <= len(located.starts)))
         first, last = runs.first, runs.first + runs.sizes - 1
         starts, ends = located.starts[first], located.ends[last]
-        nexts = np.append(located.starts, len(located.text))[last + 1]
+        nexts, lasts = np.append(located.starts, len(located.text)), np.append(0, located.ends)
+        nexts, lasts = nexts[last + 1], lasts[first]
         if self.to_cut:
-            starts = np.maximum(starts, np.append(0, located.ends)[first])
+            starts = np.maximum(starts, lasts)
             ends = np.maximum(starts, np.minimum(ends, nexts))
         shown = np.frombuffer(text.utf8, np.uint8)
-        ends = self._note(runs, shown, np.zeros_like(starts), starts, ends, nexts)
+        starts, ends = self._note(runs, shown, np.zeros_like(starts), starts, ends, lasts, nexts)
         offsets = find_offsets(raw, text, np.concatenate([starts, ends]))
         if offsets is not None:
             starts, ends = np.split(offsets, 2)
         self._keep(runs, starts, ends, SCOPES.index("text") if offsets is None else scope)
 
     def _note(
-        self, runs: _Runs, text: NDArray[np.uint8], bases: I64, starts: I64, ends: I64, nexts: I64
-    ) -> I64:
-        """Note the texts and closing characters of runs; return their ends with what is cut too.
+        self,
+        runs: _Runs,
+        text: NDArray[np.uint8],
+        bases: I64,
+        starts: I64,
+        ends: I64,
+        lasts: I64,
+        nexts: I64,
+    ) -> tuple[I64, I64]:
+        """Note the texts and edges of runs; return their starts and ends with what is cut too.
 
-        bases, starts, ends, nexts : int64 arrays of shape (n,), where the document of each run, the
-            run, what is behind it, and the next token begin in `text`.
+        bases, starts, ends, lasts, nexts : int64 arrays of shape (n,), where the document of each
+            run, the run, what is behind it, what is behind the token before it, and the next token
+            begin in `text`.
         """
-        for at in range(len(ends)) if self.closings else ():
+        for at in range(len(ends)) if self.edges else ():
+            opening = opening_characters(_decode(text[lasts[at] : starts[at]], "replace"))
             closing = closing_characters(_decode(text[ends[at] : nexts[at]], "replace"))
-            if closing:
-                self.found.closings[int(runs.numbers[at])] = closing
-        ends = ends.copy()
-        for at in np.flatnonzero(runs.behind > 0).tolist():
-            before = text[max(starts[at] - _MOST_BYTES, bases[at]) : starts[at]]
+            if opening or closing:
+                self.found.edges[int(runs.numbers[at])] = opening, closing
+        starts, ends = starts.copy(), ends.copy()
+        for at in np.flatnonzero((runs.behind > 0) | (runs.before > 0)).tolist():
+            start = starts[at] - runs.before[at]
+            before = text[max(start - _MOST_BYTES, bases[at]) : start]
             if not _ends_in_word(_decode(before, "ignore")):
-                ends[at] += runs.behind[at]
+                starts[at], ends[at] = start, ends[at] + runs.behind[at]
         for at in np.flatnonzero(runs.texts).tolist():
             end = ends[at] if self.most is None else min(ends[at], starts[at] + self.most)
             words = visible_text(text[starts[at] : end].tobytes())
             self.found.texts[int(runs.numbers[at])] = words.decode("utf-8", "ignore")
-        return ends
+        return starts, ends
 
     def _keep(self, runs: _Runs, starts: I64, ends: I64, scope: int) -> None:
         """Keep the places of runs."""
@@ -245,21 +265,24 @@ class _Placer:
         found.scopes[runs.numbers] = scope
 
 
-def measure_closings(
+def measure_edges(
     run: Run, lists: Sequence[DocumentList], params: ShingleParams, passages: Passages
 ) -> I64:
-    """Return the bytes of what closes each passage: int64 array of shape (p,).
+    """Return the bytes of what opens and of what closes each passage: int64 array of shape (2, p).
 
-    These are the closing characters that follow it in all its places alike, up to the next token
-    or the end of the text, as UTF-8. Parameters : as of `locate_places`.
+    These are the opening characters that stand before it in all its places alike, and the closing
+    ones behind it, up to the next token or the end of the text, as UTF-8. Parameters : as of
+    `locate_places`.
     """
     runs = passages.runs_at(np.arange(len(passages.documents)))
     wanted = np.zeros(len(runs), bool)
-    found = locate_places(run, lists, params, runs, wanted, closings=True).closings
-    sizes = np.zeros(len(passages), np.int64)
+    found = locate_places(run, lists, params, runs, wanted, edges=True).edges
+    sizes = np.zeros((2, len(passages)), np.int64)
     for at, (start, end) in enumerate(pairwise(passages.starts.tolist())):
-        texts = [found.get(place, "") for place in range(start, end)]
-        sizes[at] = len(commonprefix(texts).encode())  # noqa: RUF071 (texts, not paths)
+        texts = [found.get(place, ("", "")) for place in range(start, end)]
+        opening = commonprefix([each[::-1] for each, _ in texts])[::-1].lstrip()  # noqa: RUF071 (texts, not paths)
+        closing = commonprefix([each for _, each in texts])  # noqa: RUF071 (texts, not paths)
+        sizes[:, at] = len(opening.encode()), len(closing.encode())
     return sizes
 
 
@@ -271,6 +294,23 @@ def _ends_in_word(text: str) -> bool:
     """Return whether the last character of a text is of a word."""
     last = text[-1:]
     return last.isalnum() or last == "_" or (last > "" and unicodedata.category(last)[0] == "M")
+
+
+def opening_characters(text: str) -> str:
+    r"""Return the opening punctuation that a text ends with, and white space within and behind it.
+
+    Opening is the punctuation of Unicode's categories Ps and Pi, and ¡ and ¿.
+
+    >>> opening_characters('see: („ '), opening_characters(') ¿'), opening_characters('a ')
+    ('(„ ', '¿', '')
+    """
+    start = len(text)
+    for at in range(len(text) - 1, -1, -1):
+        if unicodedata.category(text[at]) in _OPENING or text[at] in _ALSO_OPENING:
+            start = at
+        elif not text[at].isspace():
+            break
+    return text[start:]
 
 
 def closing_characters(text: str) -> str:

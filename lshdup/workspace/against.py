@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.memory import Arrays
+from lshdup.base.memory import Arrays, slices_of
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
@@ -25,7 +25,7 @@ from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound
-from lshdup.compare.scored_pairs import take_pairs
+from lshdup.compare.scored_pairs import Pairs, take_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
@@ -332,6 +332,40 @@ def find_clusters_against(
     )
     answer = drop_changed(answer, here.documents, run.skipped, 0)
     return drop_changed(answer, both.lists[1], run.skipped, split)
+
+
+def find_holders(
+    both: Comparison, pairs: Pairs, shared: NDArray[np.int64]
+) -> tuple[ClustersFound, NDArray[np.float64]]:
+    """Group each document of DOCS with the one of OTHER that it shares most with; all others are
+    alone.
+
+    Parameters
+    ----------
+    both : the sides.
+    pairs : of containment, of one document a shingle set on each side.
+    shared : int64 array, documents of DOCS that are documents of OTHER too: they are alone.
+
+    Returns the groups as of `find_clusters_against`, and the containment of each document of DOCS
+    in its pair, NaN without one: float64 array.
+
+    """
+    run, sides, split = both.run, both.sides, len(both.lists[0])
+    best, share, similarity = np.full(split, -1, np.int64), *np.full((2, split), np.nan)
+    for some in slices_of(len(pairs)):
+        left, right, score = pairs.part(some.start, some.stop)
+        own, first = np.unique(left, return_index=True)  # The first of its pairs is the best one.
+        own, first = own[best[own] < 0], first[best[own] < 0]
+        best[own], share[own], similarity[own] = right[first], score.real[first], score.imag[first]
+    of = sides.duplicate_of[:split]
+    best, share, similarity = best[of], share[of], similarity[of]
+    best[shared] = -1
+    goes, stays = np.flatnonzero(best >= 0), np.flatnonzero((best < 0) & (both.here.sizes > 0))
+    found = Clusters.empty(run, len(sides.sizes)).assign(stays, stays, 1.0)
+    found.assign(best[goes], best[goes], 1.0).assign(goes, best[goes], similarity[goes])
+    answer = ClustersFound(found, sides.duplicate_of)
+    answer = drop_changed(answer, both.lists[0], run.skipped, 0)
+    return drop_changed(answer, both.lists[1], run.skipped, split), share
 
 
 def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:

@@ -6,6 +6,7 @@ Pairs and groups of one collection by bands are kept in the store, and loaded if
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ from lshdup.params import BandParams, ClusterParams, PairParams
 from lshdup.pipeline import find_clusters
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
+from lshdup.views.mails import Mails
 from lshdup.workspace.index import IndexedCollection, load_or_build_index
 from lshdup.workspace.loading import (
     compares_files,
@@ -80,20 +82,36 @@ class Comparison:
         """The documents of DOCS, and those of OTHER if there is one."""
         return tuple(each.documents for each in (self.here, self.there) if each is not None)
 
+    @cached_property
+    def mails(self) -> Mails:
+        """The mails among the documents."""
+        sides = [each for each in (self.here, self.there) if each is not None]
+        none = np.zeros(len(self.sides.sizes), np.uint8)
+        forms = [each.columns.get("forms", none[: len(each.documents)]) for each in sides]
+        return Mails(self.run, self.lists, forms)
+
     def names(self, documents: NDArray[np.int64]) -> list[bytes]:
         """Return the names of documents (ascending int64 array) as typed from here."""
         parts = zip(self.lists, self.sides.separate(documents), strict=False)
         return [name for each, rows in parts for name in each.typed_names(rows)]
 
-    def find_pairs(self) -> PairsFound:
+    def find_pairs(self, relation: str | None = None) -> PairsFound:
         """Find the pairs, or load those of the last run.
+
+        relation : "holds" or "inside": only pairs in which the left document holds the right one,
+            or is inside it; of equal sizes it is both.
 
         Raise InputError if a set of OTHER that is joined is lost.
         """
         if self.indexed is not None:
             found = load_or_find_pairs(self.run, self.indexed, self.method)
             return separate_pairs(self.run, self.sides, found)
-        return compare(self.run, self.sides, self.params, self.method, self.plan)
+        found = compare(self.run, self.sides, self.params, self.method, self.plan)
+        if relation not in ("holds", "inside"):
+            return found
+        sizes, is_so = self.sides.sizes, np.greater_equal if relation == "holds" else np.less_equal
+        kept = found.pairs.where(self.run, lambda a, b: is_so(sizes[a], sizes[b]))
+        return replace(found, pairs=kept)
 
     def find_best_matches(self) -> BestMatches:
         """Find a near document of OTHER for each document of DOCS that has one."""

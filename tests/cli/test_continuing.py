@@ -153,6 +153,7 @@ pairs --files-from list -o list | would replace --files-from list
 pairs docs --against other -o other/o.txt | would replace --against other/o.txt
 passages docs --against other -o other/o.txt | would replace --against other/o.txt
 passages rows.jsonl --against rows2.jsonl --write rows2.jsonl | would replace --against rows2.jsonl
+pairs rows.jsonl --against rows2.jsonl --measure containment --write rows2.jsonl | replace --against
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B
 pairs docs --histogram --plot form.svg --template form.svg | --plot form.svg would replace

@@ -154,7 +154,10 @@ clusters --write | rows.jsonl + --write out.jsonl
 --annotate | rows.jsonl + --annotate out.jsonl
 --keep-by | rows.jsonl + --keep-by name
 passages --write | rows.jsonl + --write out.jsonl
+pairs --write | rows.jsonl --against other --measure containment + --write out.jsonl
+pairs --removed | rows.jsonl --against other --measure containment --write o.jsonl + --removed gone
 --removed | rows.jsonl --write out.jsonl + --removed gone
+--relation | d --against other --measure containment + --relation inside
 --top | --top 1
 --inline | ... --side-by-side + --inline
 --context | --context 1

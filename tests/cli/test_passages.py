@@ -118,7 +118,8 @@ def test_no_character_is_cut_that_is_also_of_another_word(run, tmp_path):
 
 def cut_slowly(texts, rows):
     """The texts without repeats, by definition: of each passage the first place stays; a cut takes
-    what closes its last passage in every place, unless a word stands right before it.
+    what opens its first passage and what closes its last one in every place, unless a word stands
+    right before that.
 
     rows : places as `passages --format jsonl` lists them, of documents r.jsonl:1, r.jsonl:2, …
     """
@@ -134,13 +135,18 @@ def cut_slowly(texts, rows):
         text = texts[document][spans[document][end - 1][1] : after]
         return re.match(r"[\s.,;:!?)\]”»…。]*", text)[0]
 
+    def before(document, start):
+        after = spans[document][start - 1][1] if start else 0
+        text = texts[document][after : spans[document][start][0]]
+        return re.search(r"(?:[(\[«“„¿][\s(\[«“„¿]*)?$", text)[0]
+
     made = []
     for document, text in enumerate(texts):
         repeats = {}  # by token: the passages that are cut there
         for passage, found in places.items():
             for each, start, end in sorted(found)[1:]:
                 for token in range(start, end) if each == document else ():
-                    repeats.setdefault(token, []).append((end - start, end, passage))
+                    repeats.setdefault(token, []).append((end - start, start, end, passage))
         cuts, token = [], 0
         while token < len(spans[document]):
             first = token
@@ -148,9 +154,13 @@ def cut_slowly(texts, rows):
                 token += 1
             if token > first:
                 begin, end = spans[document][first][0], spans[document][token - 1][1]
-                ending = [each for each in repeats[token - 1] if each[1] == token]
-                closings = [behind(each, stop) for each, _, stop in places[max(ending)[2]]]
-                if not re.match(r"\w", text[:begin][-1:]):
+                ending = [each for each in repeats[token - 1] if each[2] == token]
+                closings = [behind(each, stop) for each, _, stop in places[max(ending)[3]]]
+                beginning = [each for each in repeats[first] if each[1] == first]
+                openings = [before(each, at)[::-1] for each, at, _ in places[max(beginning)[3]]]
+                opening = os.path.commonprefix(openings)[::-1].lstrip()  # noqa: RUF071 (texts, not paths)
+                if not re.match(r"\w", text[: begin - len(opening)][-1:]):
+                    begin -= len(opening)
                     end += len(os.path.commonprefix(closings))  # noqa: RUF071 (texts, not paths)
                 cuts.append((begin, end))
             token += token == first
@@ -163,17 +173,21 @@ def cut_slowly(texts, rows):
 
 
 def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
-    """As the definition says, in rows and in files of UTF-16; never a word that is no repeat."""
+    """And what opens it, as the definition says, in rows and in files of UTF-16; never a word that
+    is no repeat.
+    """
     draw = random.Random(7)
     pieces = [filling(seed, draw.randrange(20, 30)) for seed in range(12)]
     closings = [". ", ". ", ".", "!” ", "…\n", "。", ") – ", ' "', " ", "\n\n", ", "]
-    usual = [draw.choice(closings) for _ in pieces]
+    openings = ["(", "(„", " ¿", "", "", " ", "( ", " « "]
+    usual, first = ([draw.choice(some) for _ in pieces] for some in (closings, openings))
     texts = []
     for number in range(60):
         text = filling(1000 + number, draw.randrange(3)) + draw.choice(["", " ", " ("])
         for piece in draw.sample(range(12), draw.randrange(1, 4)):
             words = pieces[piece].split()
             part = " ".join(words[draw.choice([0, 0, 0, 3]) :])
+            text += first[piece] if draw.random() < 0.97 else draw.choice(openings)
             text += part + (usual[piece] if draw.random() < 0.97 else draw.choice(closings))
             text += filling(2000 + 9 * number, draw.randrange(2)) + draw.choice([" ", " «"])
         texts.append(text.strip() if number % 2 else text)

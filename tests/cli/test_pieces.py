@@ -20,6 +20,7 @@ SIZES = {
     "collection.collect._AT_ONCE": 4,
     "collection.set_source._BYTES_AT_ONCE": 4096,
     "cli.output.PIECE_ROWS": 4,
+    "cli.output.PIECE_MAILS": 2,
     "cli.output._MOST_NAMES": 3,
     "compare.keep_rules._PIECE": 4,
     "sources.text_batches.BATCH_BYTES": 3000,
@@ -29,6 +30,7 @@ SIZES = {
     "sources.readers._UNPACKED_FILES": 1,
     "sources.records._NAMES_AT_ONCE": 3,
     "sources.rewriting._AT_ONCE": 8,
+    "sources.maildirs._MAILS_AT_ONCE": 2,
     "sources.rewriting._PART_BYTES": 64,
     "lsh.candidates.PIECE": 8,
     "lsh.signatures._PIECE": 4,
@@ -79,6 +81,10 @@ clusters d --no-store -q -t 0.7 --linkage single --keep longest
 clusters d --no-store -q -t 0.6 --keep central
 clusters d --no-store -q -t 0.6 --exact --keep newest
 clusters d/rows.jsonl --no-store -q -t 0.6 --write -
+pairs d/rows.jsonl --against o --no-store -q -t 0.6 --measure containment --relation both --write -
+clusters Mail --no-store -q -t 0.6 --write Clean --removed -
+clusters Mail --no-store -q -t 0.6 --format table
+pairs Mail --no-store -q -t 0.6 --format table
 clusters d/rows.jsonl --no-store -q -t 0.6 --annotate - --keep-by text:least
 clusters d --no-store -q -t 0.6 --removed -
 passages d --no-store -q
@@ -139,6 +145,11 @@ def folders(tmp_path):
             words = path.read_text("utf-8", "replace").split()
             (tmp_path / "o" / path.name).write_text(" ".join(words[3:]))
     texts = [path.read_text("utf-8", "replace") for path in kept[:10]]
+    for name in ("cur", "new", "tmp"):
+        (tmp_path / "Mail" / name).mkdir(parents=True)
+    for number in range(12):
+        head = f"From: a@b.c\nDate: {number}\nSubject: licence {number}\n\n"
+        (tmp_path / f"Mail/cur/{number:02}").write_text(head + texts[number % 5])
     rows = [{"id": n, "text": texts[n % 10] + " more" * (n % 3)} for n in range(30)]
     (tmp_path / "d/rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with tarfile.open(tmp_path / "d/some.tar.gz", "w:gz") as archive:
@@ -153,7 +164,7 @@ def printed(top, run):
     """
     here = top / "here"
     shutil.rmtree(here, ignore_errors=True)
-    for name in ("d", "o"):
+    for name in ("d", "o", "Mail"):
         shutil.copytree(top / name, here / name, copy_function=shutil.copy2)
     found = {}
     for line in COMMANDS:

@@ -16,12 +16,15 @@ LINES = {
     "pairs": (
         *("d", "d --exact", "d --measure containment", "d -o o.tsv", "d --against e"),
         *("d --baseline b --update-baseline", "d --histogram --plot p.svg"),
+        "d --against e --measure containment --relation inside",
+        "d/rows.jsonl --against e --measure containment --write w.jsonl --removed gone",
     ),
     "clusters": (
         *("d", "d -o o.tsv", "d/rows.jsonl --write w.jsonl --removed gone"),
         *("d/rows.jsonl.gz --write w.jsonl.gz", "d --archives --removed may-go.csv"),
         *("d --same bytes --removed may-go.jsonl", "d/rows.jsonl --annotate a.jsonl"),
         *("d/t.csv d/rows.jsonl.gz --annotate a/ --keep-by id",),
+        *("d/box.mbox --write w.mbox --removed gone", "d/rows.jsonl --against e --write w.jsonl"),
     ),
     "query": ("d/a.txt --store kept", "d/a.txt"),
     "accept": ("d/a.txt d/b.txt --store kept --accepted w.jsonl",),

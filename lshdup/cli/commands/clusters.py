@@ -51,9 +51,9 @@ Examples:
                   help="Groups with all that is known; or names only: all that stays; what may "
                        "go; of that only whole files."),
     plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/", brief=True,
-                 help="Write the JSON Lines, CSV or Parquet files without the rows that may go, "
-                      "all else as it is; - is standard output. Groups only with --emit or "
-                      "-o."),
+                 help="Write the JSON Lines, CSV or Parquet files, mailboxes or Maildirs without "
+                      "what may go, all else as it is; - is standard output. Groups only with "
+                      "--emit or -o."),
     plain_option("--removed", type=OutputPath(Path), metavar="FILE",
                   help="List there what --write leaves out; without it all that may go, with "
                        "reasons and checksums, instead of groups; - likewise."),

@@ -12,24 +12,24 @@ from lshdup.base.wording import count_of, printable
 from lshdup.cli import removal
 from lshdup.cli.columns import MAY_GO, column_names
 from lshdup.cli.console import Console
-from lshdup.cli.find_pairs import find_groups, find_matches, leave_out_accepted, open_comparison
+from lshdup.cli.find_pairs import find_groups, find_matches, open_removal
 from lshdup.cli.layouts import groups as lay_out_groups
 from lshdup.cli.messages import describe_likeness, describe_rule
 from lshdup.cli.options import ClustersOptions
-from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
-from lshdup.cli.session import Session, refuse_documents
+from lshdup.cli.output import PIECE_MAILS, PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
+from lshdup.cli.session import Session
 from lshdup.collection.name_lists import (
     count_hard_links,
     names_to_drop,
     names_to_keep,
     skipped_names,
 )
-from lshdup.collection.shared_documents import find_shared
 from lshdup.compare.clusters import ClusterListing, list_clusters
 from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList
-from lshdup.workspace.against import find_clusters_against, leave_out_changed
+from lshdup.views.mails import Mails
+from lshdup.workspace.against import find_clusters_against
 from lshdup.workspace.comparing import Comparison
 
 
@@ -54,9 +54,7 @@ def list_groups(
     if options.annotate is not None:
         removal.annotate(session, options, answer.opened, answer.result.clusters)
     if options.write is not None:
-        uncompared = answer.opened.here.list_skipped_records()
-        prints, lists = answer.opened.sides.prints, answer.opened.lists
-        removal.write(session, options, answer.result.clusters, lists, prints, uncompared)
+        removal.write(session, options, answer.result.clusters, answer.opened)
     if removal.prints_listing(ctx, options):
         _print(console, target, answer, options.emit)
     return console.exit_code(answer.result.clusters.count)
@@ -89,14 +87,7 @@ def _find_against(
     session: Session, options: ClustersOptions, rule: ClusterParams
 ) -> tuple[Comparison, ClustersFound]:
     """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
-    console = session.console
-    both = open_comparison(session, options)
-    refuse_documents(session.outputs, both.lists[1])
-    shared = find_shared(*both.lists)
-    if len(shared):
-        console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
-    both = leave_out_changed(both, console.report_skipped_of_other)
-    both = leave_out_accepted(session, options, both)
+    both, shared = open_removal(session, options)
     matches = find_matches(session, both)
     return both, find_clusters_against(both, matches, shared, rule)
 
@@ -106,9 +97,11 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
     dropped = clusters.dropped
     if what == "all":
         listed = list_clusters(clusters)
-        rows, total = _rows(answer, listed), len(listed.documents)
+        mails = answer.opened.mails if target.style == "table" else None
+        rows, total = _rows(answer, listed, mails), len(listed.documents)
         layout = None if target.header else lay_out_groups  # LSHDUP_HEADER asks for columns.
-        print_pieces(console, target, column_names("clusters"), rows, total, layout)
+        columns = (*column_names("clusters"), *(("subject", "date") if mails else ()))
+        print_pieces(console, target, columns, rows, total, layout)
         return
     if what == "keep":
         names = names_to_keep(answer.opened.here, dropped, answer.result.lost)
@@ -128,11 +121,12 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
     print_pieces(console, target, column_names("clusters-names"), ([part] for part in names))
 
 
-def _rows(answer: _Answer, clusters: ClusterListing) -> Iterator[Piece]:
+def _rows(answer: _Answer, clusters: ClusterListing, mails: Mails | None) -> Iterator[Piece]:
     result, copies, own = answer.result, answer.result.copies, answer.result.clusters.representative
     names = DocumentNames(len(own), answer.opened.names)
-    for start in range(0, len(clusters.documents), PIECE_ROWS):
-        part = slice(start, start + PIECE_ROWS)
+    size = PIECE_MAILS if mails else PIECE_ROWS
+    for start in range(0, len(clusters.documents), size):
+        part = slice(start, start + size)
         rows = clusters.documents[part]
         kept = (own[rows] == rows).tolist()
         is_other = (rows >= len(answer.documents)).tolist()
@@ -148,6 +142,7 @@ def _rows(answer: _Answer, clusters: ClusterListing) -> Iterator[Piece]:
             copies[rows].tolist(),
             clusters.smallest[part].tolist(),
             [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
+            *(mails.columns(rows)[:2] if mails else ()),
         )
 
 

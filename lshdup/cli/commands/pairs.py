@@ -1,13 +1,14 @@
 """`lshdup pairs`, and its histogram."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 
-from lshdup.base.frozen import dataclass
+from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
-    FindOptions,
+    PairsOptions,
     accepted_options,
     against_option,
     check_option,
@@ -23,21 +24,10 @@ from lshdup.cli.options import (
     same_options,
     table_options,
 )
-from lshdup.cli.output import OutputOptions, make_target
+from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
-
-
-@dataclass(frozen=True)
-class PairsOptions(FindOptions, OutputOptions):
-    """The options of `pairs`."""
-
-    unmatched: bool = False
-    histogram: bool = False
-    plot: Path | None = None
-    baseline: Path | None = None
-    update_baseline: bool = False
-    changed_since: str | None = None
+from lshdup.errors import ParameterError
 
 
 @list_columns("pairs", "pairs-against", "pairs-unmatched", "pairs-containment", "pairs-histogram")
@@ -60,6 +50,18 @@ Examples:
     plain_option("--unmatched", is_flag=True, requires=("--against",), brief=True,
                  help="Instead of the pairs: the documents of DOCS that are in none, nor in "
                       "OTHER."),
+    plain_option("--relation", type=click.Choice(("holds", "inside", "both")),
+                 requires=("--against",), excludes=("--measure jaccard", "--unmatched"),
+                 show_default="both; of --write holds",
+                 help="Only pairs in which a holds b, or is inside it, or both of these; of equal "
+                      "sizes a does either."),
+    plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/", requires=("--against",),
+                 excludes=("--unmatched", "--baseline", "--changed-since"),
+                 help="Write the JSON Lines, CSV or Parquet files without the rows of DOCS that "
+                      "hold one of OTHER (or that --relation names), all else as it is. Pairs "
+                      "only with -o."),
+    plain_option("--removed", type=OutputPath(Path), metavar="FILE", requires=("--write",),
+                 help="List there what --write leaves out; - is standard output."),
     option("--histogram", is_flag=True, excludes=("--measure containment", "--same"), brief=True,
             help="Instead of the pairs: how many there are at each threshold, with examples."),
     plot_option,
@@ -90,15 +92,20 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
     on stderr. Without DOCS, the documents of the last run are compared. With --against, a is of
     DOCS and b of OTHER; verified is exact, or estimate where a document of OTHER is gone.
 
-    With --measure containment, a is inside b; with --against too, relation says which is inside.
+    With --measure containment, a is inside b; with --against too, relation says which is inside,
+    and --write writes DOCS without the rows that hold a document of OTHER.
     """
     target = make_target(options)
+    if options.write is not None and options.measure != "containment":
+        message = "--write needs --measure containment: it is about what holds a document of OTHER"
+        raise ParameterError(message, "`lshdup clusters --against OTHER --write` takes near-copies")
+    removal.check_outputs(ctx, options)
     gate, updates = None, options.update_baseline
     if options.baseline is not None or options.changed_since is not None:
         from lshdup.cli.commands.pairs_listing import Gate
 
         gate = Gate(options.baseline, options.changed_since, updates=updates)
-    accept = gate.accept if gate is not None else None
+    accept = gate.accept if gate is not None else partial(removal.check_documents, options)
     # If nothing is compared, the baseline stays as it is.
     with open_session(ctx, accept, check=True if updates else None) as session:
         from lshdup.cli.commands import pairs_listing
@@ -108,5 +115,5 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
         elif options.histogram:
             found = pairs_listing.list_histogram(session, options, target, options.plot)
         else:
-            found = pairs_listing.list_pairs(session, options, target, gate)
+            found = pairs_listing.list_pairs(ctx, session, options, target, gate)
         return session.console.exit_code(0 if updates else found)

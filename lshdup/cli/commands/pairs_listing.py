@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,19 +16,22 @@ from lshdup.base.atomic import check_writable
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct
 from lshdup.base.wording import Cell, count_of
-from lshdup.cli.columns import column_names
+from lshdup.cli import removal
+from lshdup.cli.columns import CONTAINED, column_names
 from lshdup.cli.find_pairs import (
     find_matches,
     find_pairs,
     leave_out_accepted,
     open_comparison,
+    open_removal,
     say_estimates,
     warn_of_changed,
 )
 from lshdup.cli.messages import describe_likeness, warn_of_changes
-from lshdup.cli.options import FindOptions
+from lshdup.cli.options import FindOptions, PairsOptions
 from lshdup.cli.output import (
     ANNOTATIONS,
+    PIECE_MAILS,
     PIECE_ROWS,
     DocumentNames,
     Piece,
@@ -39,13 +43,16 @@ from lshdup.cli.session import Session
 from lshdup.collection.name_lists import name_documents
 from lshdup.compare.expand_duplicates import ExpandedPairs
 from lshdup.compare.keep_rules import preference
+from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import Scores
 from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
 from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, find_in_lists, typed_name
+from lshdup.views.mails import Mails
 from lshdup.workspace.accepted import Accepted, Review, definition_of, load_accepted, names_from
+from lshdup.workspace.against import find_holders
 from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.gate import Changes, find_change_times, find_repository
 
@@ -80,20 +87,35 @@ class Listing:
     times: Callable[[], NDArray[np.int64]] | None = None
 
 
-def list_pairs(session: Session, options: FindOptions, target: Target, gate: "Gate | None") -> int:
-    """Print the pairs that a gate lets through, and return their number."""
-    opened, _, pairs = find_pairs(session, options)
+def list_pairs(
+    ctx: click.Context, session: Session, options: PairsOptions, target: Target, gate: "Gate | None"
+) -> int:
+    """Print the pairs that a gate lets through, and return their number. With --write, write the
+    files without the rows that hold one of OTHER.
+    """
+    both, shared = None, np.zeros(0, np.int64)
+    if options.write is not None:
+        both, shared = open_removal(session, options)
+    relation = options.relation or ("holds" if both is not None else None)
+    opened, distinct_pairs, pairs = find_pairs(session, options, both, relation)
     listing = Listing(opened, pairs, len(pairs), pairs.documents(), pairs.pieces)
     if gate is not None:
         listing = gate.select(session, listing)
     warn_of_changed(session, opened, listing.documents)
+    if both is not None:
+        _write(session, options, opened, *find_holders(opened, distinct_pairs, shared))
+    if not removal.prints_listing(ctx, options):
+        return listing.total
     if listing.total >= _MANY_PAIRS:
         session.console.say(describe_size(opened.lists, listing.total))
     name = f"pairs{'-against' * (opened.there is not None)}"
     name = "pairs-containment" if options.measure == "containment" else name
     columns = column_names(name, optional=opened.there is not None)
     if target.style not in ANNOTATIONS:
-        print_pieces(session.console, target, columns, _rows(listing), listing.total)
+        mails = opened.mails if target.style == "table" else None
+        more = ("a_subject", "a_date", "b_subject", "b_date") if mails else ()
+        rows = _rows(listing, mails)
+        print_pieces(session.console, target, (*columns, *more), rows, listing.total)
         return listing.total
     from lshdup.views.annotations import github_lines, sarif_parts
 
@@ -103,16 +125,38 @@ def list_pairs(session: Session, options: FindOptions, target: Target, gate: "Ga
     return listing.total
 
 
-def _rows(listing: Listing) -> Iterator[Piece]:
-    """Yield the pairs with names instead of numbers of documents."""
-    opened = listing.opened
+def _write(
+    session: Session,
+    options: PairsOptions,
+    opened: Comparison,
+    found: ClustersFound,
+    share: NDArray[np.float64],
+) -> None:
+    """Write files without the rows that go. found, share : of `find_holders`."""
+    sizes = opened.sides.sizes
+
+    def describe(rows: NDArray[np.int64], kept: NDArray[np.int64]) -> list[list[Any]]:
+        return [share[rows].tolist(), relations(sizes[rows], sizes[kept])]
+
+    more = removal.More(tuple(CONTAINED), describe)
+    removal.write(session, options, found.clusters, opened, more, copies_go=False)
+
+
+def _rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
+    """Yield the pairs with names instead of numbers of documents.
+
+    mails : also subjects and dates of these.
+    """
+    opened, size = listing.opened, PIECE_MAILS if mails else PIECE_ROWS
     names = DocumentNames(len(opened.sides.sizes), opened.names)
     for left, right, scores, *_ in listing.pieces():
         a, b = names.of(left), names.of(right)
-        for start in range(0, len(a), PIECE_ROWS):
-            part = slice(start, start + PIECE_ROWS)
+        for start in range(0, len(a), size):
+            part = slice(start, start + size)
             named = a[part].tolist(), b[part].tolist()
-            yield [*named, *_describe(listing, left[part], right[part], scores[part])]
+            sides = (left[part], right[part]) if mails else ()
+            told = [column for side in sides for column in opened.mails.columns(side)[:2]]
+            yield [*named, *_describe(listing, left[part], right[part], scores[part]), *told]
 
 
 def _describe(

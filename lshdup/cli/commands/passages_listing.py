@@ -22,7 +22,7 @@ from lshdup.params import ClusterParams, PassageParams
 from lshdup.passages.cutting import write_cut
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
 from lshdup.sources.text_batches import cut_by_size
-from lshdup.views.places import SCOPES, Places, locate_places, measure_closings
+from lshdup.views.places import SCOPES, Places, locate_places, measure_edges
 from lshdup.workspace.passages import PassagesFound, load_or_find_passages
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
@@ -45,7 +45,8 @@ class PassageListing:
         self._shingle, self._passages = found.here.shingle, passages
         self._names = DocumentNames(sum(map(len, self._lists)), self._typed_names)
         self._lost = 0
-        self._closing = np.full(len(passages), -1, np.int64)  #: bytes; -1: not known yet
+        #: Bytes of what opens and closes each passage; -1: not known yet.
+        self._edges = np.full((2, len(passages)), -1, np.int64)
 
     def _typed_names(self, documents: NDArray[np.int64]) -> list[bytes]:
         split = len(self._lists[0])
@@ -54,22 +55,25 @@ class PassageListing:
         return names + (self._lists[1].typed_names(there) if len(there) else [])
 
     def locate_to_cut(self, runs: TokenRuns, *, texts: bool = False) -> Places:
-        """Locate runs of tokens with what closes their passages; see `locate_places`.
+        """Locate runs of tokens with what opens and closes their passages; see `locate_places`.
 
         texts : whether to return their texts.
         """
         wanted = np.full(len(runs), texts)
-        return self._locate(runs, wanted, behind=self._closing_sizes(runs))
+        return self._locate(runs, wanted, around=self._sizes_around(runs))
 
-    def _closing_sizes(self, runs: TokenRuns) -> NDArray[np.int64]:
-        """Return the bytes of what closes the passage at the end of each run: int64 array."""
-        wanted = np.unique(runs.passages[self._closing[runs.passages] < 0])
+    def _sizes_around(self, runs: TokenRuns) -> NDArray[np.int64]:
+        """Return the bytes of what opens the passage at the beginning of each run, and of what
+        closes the one at its end: int64 array of shape (2, n).
+        """
+        wanted = np.unique(np.append(runs.passages, runs.beginnings))
+        wanted = wanted[self._edges[0, wanted] < 0]
         for part in cut_by_size(self._passages.places[wanted], len(wanted), _AT_ONCE):
             passages = self._passages.take(wanted[part])
-            self._closing[wanted[part]] = measure_closings(
+            self._edges[:, wanted[part]] = measure_edges(
                 self._run, self._lists, self._shingle, passages
             )
-        return self._closing[runs.passages]
+        return np.stack([self._edges[0, runs.beginnings], self._edges[1, runs.passages]])
 
     def _locate(
         self,
@@ -77,12 +81,12 @@ class PassageListing:
         texts: NDArray[np.bool_],
         *,
         whole: bool = True,
-        behind: NDArray[np.int64] | None = None,
+        around: NDArray[np.int64] | None = None,
     ) -> Places:
         """Locate runs of tokens; see `locate_places`. whole : their texts are not shortened."""
         most = None if whole else 4 * _CHARACTERS + 4
         return locate_places(
-            self._run, self._lists, self._shingle, runs, texts, most, behind=behind
+            self._run, self._lists, self._shingle, runs, texts, most, around=around
         )
 
     def note_lost(self, places: Places) -> Places:

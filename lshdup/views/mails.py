@@ -1,0 +1,47 @@
+"""What tells mails apart for people: their subjects and dates, and their Message-IDs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.forms import Form
+from lshdup.base.ragged import distinct
+from lshdup.base.run import Run
+from lshdup.sources.document_list import DocumentList
+from lshdup.sources.text_batches import batches, read_batch
+from lshdup.text.mail import bare_mail_file, read_envelope
+
+
+class Mails:
+    """The mails among documents, which are read again for what their headers say.
+
+    lists : the documents, numbered from the first list to the last.
+    forms : uint8 arrays, the `Form` of each document of each list.
+    """
+
+    def __init__(
+        self, run: Run, lists: Sequence[DocumentList], forms: Sequence[NDArray[np.uint8]]
+    ) -> None:
+        self._run, self._lists = run, lists
+        self._are_mails = np.concatenate([np.asarray(each) == Form.MAIL for each in forms])
+
+    def __bool__(self) -> bool:
+        return bool(self._are_mails.any())
+
+    def columns(self, documents: NDArray[np.integer]) -> list[list[str | None]]:
+        """Return the subject, the date, and the Message-ID of each of some documents, as three
+        columns; None for what is no mail, or cannot be read any more.
+        """
+        known = dict[int, tuple[str, str, str]]()
+        wanted, first = distinct(documents[self._are_mails[documents]])[0].astype(np.int64), 0
+        for each in self._lists:
+            mine = wanted[(wanted >= first) & (wanted < first + len(each))] - first
+            for some in batches(self._run, each, mine) if len(mine) else ():
+                batch = read_batch(each, some)
+                for at, index in enumerate(batch.indices.tolist()):
+                    mail = bare_mail_file(batch.content(at), batch.path(at))
+                    known[first + index] = read_envelope(mail)
+            first += len(each)
+        rows = [known.get(each, (None,) * 3) for each in documents.tolist()]
+        return [[row[at] for row in rows] for at in range(3)]

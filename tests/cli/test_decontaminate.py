@@ -1,0 +1,248 @@
+"""`pairs TRAIN --against TEST --measure containment --write`: rows that hold a text of TEST go."""
+
+import csv
+import io
+import json
+import random
+
+import pytest
+
+from tests.conftest import WHOLE, require
+from tests.reference import shingle_list
+
+ASKED = ["--measure", "containment", "--id-field", "id", "--no-store"]
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def words(draw, n):
+    return " ".join(draw.choice(WORDS) for _ in range(n))
+
+
+def write_rows(path, rows):
+    """Write (id, text) as JSON Lines, and return the lines."""
+    lines = [json.dumps({"id": name, "text": text, "n": 1.0}) + "\n" for name, text in rows]
+    path.write_text("".join(lines))
+    return lines
+
+
+def read_rows(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def brute_force(train, test, threshold, relation):
+    """{id: (best containment, {(id of TEST, similarity, relation)} of these)} of what goes."""
+    found = {}
+    for name, text in train:
+        a = set(shingle_list(text))
+        for other, held in test:
+            b = set(shingle_list(held))
+            share = len(a & b) / (min(len(a), len(b)) or 1)
+            is_wanted = len(a) >= len(b) if relation == "holds" else len(a) <= len(b)
+            if a and b and share >= threshold and (is_wanted or relation == "both"):
+                word = "both" if len(a) == len(b) else "holds" if len(a) > len(b) else "inside"
+                score = share, len(a & b) / len(a | b)
+                if name not in found or score > found[name][0]:
+                    found[name] = score, set()
+                if score == found[name][0]:
+                    found[name][1].add((other, word))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6 if WHOLE else 2))
+def test_what_goes_is_that_of_the_definition(run, tmp_path, seed):
+    """In the order of the rows, and all else byte for byte; the listing has the same rows."""
+    draw = random.Random(seed)
+    test = [(f"q{n}", words(draw, draw.randrange(3, 30))) for n in range(25)]
+    train = []
+    for number in range(80):
+        parts = [words(draw, draw.randrange(0, 20))]
+        if number % 2:
+            item = test[draw.randrange(25)][1].split()
+            cut = draw.choice([0, 0, 1, len(item) // 2])
+            parts += [" ".join(item[cut:]), words(draw, draw.randrange(0, 20))]
+        train.append((number, " ".join(parts * (1 if number % 10 else 0))))
+    train += [(n + 100, train[n + 1][1]) for n in range(0, 20, 2)]  # copies
+    train += [(f"t{n}", test[n][1]) for n in range(5)]
+    lines = write_rows(tmp_path / "train.jsonl", train)
+    write_rows(tmp_path / "test.jsonl", test)
+    for threshold in (1.0, 0.7):
+        for relation in (None, "holds", "inside", "both"):
+            wanted = brute_force(train, test, threshold, relation or "holds")
+            command = [
+                "pairs",
+                "train.jsonl",
+                "--against",
+                "test.jsonl",
+                *ASKED,
+                "-t",
+                str(threshold),
+            ]
+            more = ["--relation", relation] if relation else []
+            said = run(*command, *more, "--write", "out.jsonl", "--removed", "gone.jsonl")
+            assert said.out == b""
+            kept = [line for line, row in zip(lines, train, strict=True) if row[0] not in wanted]
+            assert (tmp_path / "out.jsonl").read_text() == "".join(kept)
+            size = len("".join(lines))
+            assert f"{len(train)} rows: {len(kept)} kept" in said.err
+            assert f"; {len(''.join(kept)):,} of {size:,} bytes" in said.err
+            gone = read_rows(tmp_path / "gone.jsonl")
+            assert [row["id"] for row in gone] == [row[0] for row in train if row[0] in wanted]
+            for row in gone:
+                score, best = wanted[row["id"]]
+                assert (row["containment"], row["similarity"]) == score
+                assert (row["kept"], row["relation"]) in best
+                assert (row["file"], row["kept_file"]) == ("train.jsonl", "test.jsonl")
+            listed = run(*command, *more).rows
+            asked = brute_force(train, test, threshold, relation or "both")
+            assert {row[0] for row in listed} == {str(name) for name in asked}
+            if relation in ("holds", "inside"):
+                assert {row[-1] for row in listed} <= {relation, "both"}
+
+
+def test_parquet_csv_and_a_store(run, tmp_path):
+    """As `clusters --write` writes them, and OTHER may be a store."""
+    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+    draw = random.Random(1)
+    texts = [words(draw, 30) for _ in range(6)]
+    texts[4] = f"{words(draw, 9)} {texts[0]}"
+    pq.write_table(pa.table({"id": range(6), "text": texts}), tmp_path / "train.parquet")
+    with (tmp_path / "train.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("id", "text"), *enumerate(texts)])
+    write_rows(tmp_path / "test.jsonl", [("q", texts[0])])
+    run("index test.jsonl --id-field id --store kept -q")
+    for other in ("test.jsonl", "kept"):
+        run("pairs train.parquet --against", other, *ASKED, "--write", "o.parquet")
+        assert pq.read_table(tmp_path / "o.parquet").column("id").to_pylist() == [1, 2, 3, 5]
+        run("pairs train.csv --against", other, *ASKED, "--write", "o.csv", "--removed", "g.csv")
+        rows = list(csv.reader(io.StringIO((tmp_path / "o.csv").read_text())))
+        assert [row[0] for row in rows] == ["id", "1", "2", "3", "5"]
+        gone = list(csv.DictReader(io.StringIO((tmp_path / "g.csv").read_text())))
+        assert [(row["id"], row["relation"], row["same"]) for row in gone] == [
+            ("0", "both", "bytes"),
+            ("4", "holds", ""),
+        ]
+
+
+def test_a_row_of_test_that_has_changed_removes_nothing(run, tmp_path):
+    draw = random.Random(2)
+    rows = [(n, words(draw, 30)) for n in range(4)]
+    lines = write_rows(tmp_path / "train.jsonl", rows)
+    (tmp_path / "test").mkdir()
+    for number in (1, 2):
+        write_rows(tmp_path / f"test/{number}.jsonl", [(f"q{number}", rows[number][1])])
+    run("index test --text-field text --id-field id --store kept -q")
+    (tmp_path / "test/2.jsonl").write_text("")
+    said = run("pairs train.jsonl --against kept", *ASKED, "--write", "out.jsonl")
+    assert "skipped of OTHER: 1 document deleted or changed" in said.err
+    assert (tmp_path / "out.jsonl").read_text() == "".join([lines[0], *lines[2:]])
+
+
+def test_copies_of_a_row_go_with_it_only(run, tmp_path):
+    """With ids, copies of a row with its id are not compared: they go where it goes."""
+    draw = random.Random(4)
+    held, clean = words(draw, 20), words(draw, 20)
+    rows = [("a", f"{held} more"), ("b", clean), ("a", f"{held} more"), ("b", clean), ("b", held)]
+    lines = write_rows(tmp_path / "train.jsonl", rows)
+    write_rows(tmp_path / "test.jsonl", [("q", held)])
+    command = "pairs train.jsonl --against test.jsonl --write out.jsonl --removed gone.jsonl"
+    said = run(command, *ASKED, code=2).err
+    assert "1 row with the id of another, but another text, was not compared" in said
+    assert (tmp_path / "out.jsonl").read_text() == "".join([lines[1], *lines[3:]])
+    gone = read_rows(tmp_path / "gone.jsonl")
+    assert [(row["id"], row["containment"], row["relation"]) for row in gone] == [
+        ("a", 1.0, "holds")
+    ] * 2
+
+
+def test_a_row_of_both_sides_stays(run, tmp_path):
+    draw = random.Random(3)
+    write_rows(tmp_path / "train.jsonl", [(n, words(draw, 30)) for n in range(4)])
+    said = run("pairs train.jsonl --against train.jsonl --measure containment --write o.jsonl")
+    assert "4 documents of DOCS in OTHER too: always kept" in said.err
+    assert (tmp_path / "o.jsonl").read_bytes() == (tmp_path / "train.jsonl").read_bytes()
+
+
+def test_what_is_refused(run, tmp_path):
+    write_rows(tmp_path / "a.jsonl", [(1, "one two three four")])
+    write_rows(tmp_path / "b.jsonl", [(1, "one two three four")])
+    for line, why in {
+        "--against a.jsonl --write o.jsonl": "--write needs --measure containment",
+        "--measure containment --write o.jsonl": "--write has no effect without --against OTHER",
+        "--measure containment --relation inside": "--relation has no effect without --against",
+        "--against a.jsonl --relation inside": "cannot be combined with --measure jaccard",
+        "--measure containment --against b.jsonl --write b.jsonl": "would replace --against",
+        "--measure containment --against b.jsonl --write a.jsonl": "is one of the documents",
+        "--measure containment --against a.jsonl --removed o": "no effect without --write",
+        "--measure containment --against a.jsonl --write o.jsonl --unmatched": "with --unmatched",
+        "--measure containment --against a.jsonl --write o.jsonl --baseline b": "with --baseline",
+        "--measure containment --against a.jsonl --write o.csv": "does not end like a file of JSON",
+    }.items():
+        said = run("pairs a.jsonl --no-store", *line.split(), code=2).err.replace("\n  ", " ")
+        assert why in said, line
+    assert {path.name for path in tmp_path.iterdir()} == {"a.jsonl", "b.jsonl"}
+
+
+# --- what is put into other texts is found --------------------------------------------------------
+
+
+def inject(draw, n, times):
+    """TRAIN and TEST, and the names of what holds a test item, by how it was put in.
+
+    times : how many times as long as the item the text is that it is put into.
+    """
+    test, train, held = [], [], {"whole": [], "lines": [], "diluted": []}
+    for number in range(n):
+        item = " ".join(draw.choice(WORDS) for _ in range(draw.randrange(15, 60))).split()
+        test.append((f"q{number}", " ".join(item)))
+        lines = "\n".join(" ".join(item[at : at + 8]) for at in range(0, len(item), 8))
+        text = words(draw, times * len(item)).split()
+        at = draw.randrange(len(text) + 1)
+        diluted = " ".join([*text[:at], *item, *text[at:]])
+        for how, each in (("whole", " ".join(item)), ("lines", lines), ("diluted", diluted)):
+            held[how].append(f"{how}{number}")
+            train.append((f"{how}{number}", each))
+        train.append((f"clean{number}", words(draw, 100)))
+    draw.shuffle(train)
+    return train, test, held
+
+
+@pytest.mark.parametrize("times", [1, 3, 10])
+def test_what_is_put_in_is_found(run, tmp_path, times):
+    """Whole, in lines of eight words, and in longer texts, all by the default and at 1."""
+    train, test, held = inject(random.Random(times), 40, times)
+    lines = write_rows(tmp_path / "train.jsonl", train)
+    write_rows(tmp_path / "test.jsonl", test)
+    for threshold in (0.8, 1.0):
+        run(
+            "pairs train.jsonl --against test.jsonl",
+            *ASKED,
+            "-t",
+            str(threshold),
+            "--write",
+            "o.jsonl",
+        )
+        kept = [row["id"] for row in read_rows(tmp_path / "o.jsonl")]
+        assert len(lines) == 160
+        assert not {*kept} & {name for names in held.values() for name in names}
+        assert len(kept) == 40
+
+
+@pytest.mark.parametrize("k", [3, 5, 8])
+def test_what_breaks_containment(run, tmp_path, k):
+    """A changed word takes at most k shingles of n - k + 1; a cut end as many as words are lost."""
+    draw, n = random.Random(k), 40
+    item = words(draw, n).split()
+    changed, cut = [*item], item[4:]
+    changed[20] = "other"
+    around = words(draw, 60), words(draw, 60)
+    rows = [
+        (name, " ".join([around[0], *each, around[1]]))
+        for name, each in {"changed": changed, "cut": cut}.items()
+    ]
+    write_rows(tmp_path / "train.jsonl", rows)
+    write_rows(tmp_path / "test.jsonl", [("q", " ".join(item))])
+    listed = run("pairs train.jsonl --against test.jsonl", *ASKED, "-k", str(k), "-t", "0.1").rows
+    shares = {row[0]: float(row[2]) for row in listed}
+    total = n - k + 1
+    assert shares["changed"] == pytest.approx((total - k) / total)
+    assert shares["cut"] == pytest.approx((total - 4) / total)
