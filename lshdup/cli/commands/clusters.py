@@ -9,6 +9,7 @@ from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
     ClustersOptions,
+    accepted_options,
     against_option,
     check_option,
     exact_option,
@@ -65,6 +66,7 @@ Examples:
                  "connect."),
     same_options,
     check_option("groups"),
+    accepted_options,
     exact_option,
     max_bucket_option,
     memory_option,
