@@ -46,6 +46,8 @@ DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
 DEFAULT_STORE = ".lshdup"
+#: The file of accepted pairs beside the documents; it is no document.
+ACCEPTED_FILE = "lshdup-accepted.jsonl"
 #: With less memory, the process that reads office documents does not start.
 LEAST_MEMORY = 128 * 1024 * 1024
 #: Bytes of the longest text: positions are 32-bit numbers, and kernels read past the end.

@@ -19,9 +19,10 @@ from lshdup.collection.collect import EVERY_SET, collect
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import side_of
 from lshdup.compare.comparing import compare, verify
-from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.expand_duplicates import NO_KEYS, Apart, ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
+from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.candidates import (
@@ -143,6 +144,7 @@ def find_clusters(
     *,
     known: PairsFound | None = None,
     origins: NDArray[np.uint32] = NO_ORIGINS,
+    apart: NDArray[np.uint64] = NO_KEYS,
 ) -> ClustersFound:
     """Cluster all documents that have shingles, by the exact similarities of their candidates.
 
@@ -159,6 +161,8 @@ def find_clusters(
     preference : which document of a cluster is kept.
     known : verified pairs of the same candidates, if an earlier run has found them.
     origins : of `Sides`.
+    apart : ascending keys of pairs that are no edges, the lower number left. None of their two
+        documents is dropped for the other.
 
     """
     from lshdup.compare import clusters, leaders, medoids  # Imported here to keep `query` fast.
@@ -166,7 +170,9 @@ def find_clusters(
     run.progress("groups", 0, 0)
     sizes, order = collection.sizes, preference.order
     sides = Sides.of(run, side, duplicate_of=index.duplicate_of if index else None, origins=origins)
-    duplicate_of = sides.duplicate_of
+    whole = sides.duplicate_of
+    separated = Apart.of(run, apart, whole)
+    duplicate_of = separated.duplicate_of
     members = documents_to_compare(run, duplicate_of, sizes)
     ordered = clusters.rank_documents(run, members, duplicate_of, order)
     lost: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
@@ -182,16 +188,20 @@ def find_clusters(
         known = compare(joining, sides, BandParams(threshold), PairParams(exact=True))
     if known is not None:
         buckets = known.buckets
-        groups = clusters.cluster_pairs(run, known.pairs, ordered, len(sizes), threshold, linkage)
+        pairs = separated.separate(run, known.pairs)
+        groups = clusters.cluster_pairs(run, pairs, ordered, len(sizes), threshold, linkage)
     else:
         assert index is not None
-        shared = SharedBuckets.of(run, index.table, params.max_bucket, origins)
+        table, signatures = index.table, collection.signatures
+        if separated.splits:
+            table = band_table.build_band_table(run, np.asarray(signatures), members, index.plan)
+        shared = SharedBuckets.of(run, table, params.max_bucket, origins)
         buckets = shared.counts
         say_large_bucket(run, buckets, collection.documents.names, clustering=True)
         components = Components.of(run, shared, ordered, origins)
         side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(
-            run, components, ordered, sizes, watch, threshold, linkage=linkage
+            run, components, ordered, sizes, watch, threshold, linkage=linkage, apart=apart
         )
     if preference.keep == "central":
         work = medoids.count_comparisons(groups, ordered)
@@ -204,12 +214,16 @@ def find_clusters(
         best = clusters.choose_representatives(run, duplicate_of, order)
         groups = medoids.choose_medoids(
             run, groups, ordered, duplicate_of, sizes, watch, threshold,
-            level=preference.level[best[duplicate_of]], linkage=linkage,
+            level=preference.level[best[duplicate_of]], linkage=linkage, apart=apart,
         )  # fmt: skip
     groups = clusters.complete_similarities(run, groups, sizes, watch)
-    apart = clusters.find_apart(groups, linkage) if len(origins) else None
-    groups = clusters.expand_clusters(groups, duplicate_of, order, apart)
+    alone = clusters.find_alone(groups, linkage) if len(origins) else None
+    groups = clusters.expand_clusters(groups, duplicate_of, order, alone)
+    a, b = unpack_pairs(apart)
+    for one, other in ((a, b), (b, a)):  # what single linkage connects by other pairs
+        freed = one[groups.representative[one] == other]
+        groups.assign(freed, freed, 1.0)
     if len(origins):
-        duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+        whole = find_exact_duplicates(run, collection.fingerprints)
     unreadable = distinct(np.concatenate(lost))[0]
-    return ClustersFound(groups.without(unreadable), duplicate_of, compared, buckets, unreadable)
+    return ClustersFound(groups.without(unreadable), whole, compared, buckets, unreadable)

@@ -3,6 +3,7 @@ them.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.candidates import Buckets
 from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
+from lshdup.workspace.accepted import find_accepted, load_accepted
 from lshdup.workspace.against import leave_out_changed, load_sides
 from lshdup.workspace.comparing import Comparison, load_comparison
 
@@ -43,6 +45,8 @@ def open_comparison(
     least : of `say_collection`. clustering : of `load_comparison`.
     """
     console, workspace, request = session.console, session.workspace, session.request
+    if options.accepted is not None:
+        load_accepted(options.accepted, "--accepted")  # A damaged one is refused before the work.
     method = PairParams(options.max_bucket or 0, options.measure, options.exact, options.same or "")
     if not options.against:
         opened = load_comparison(
@@ -72,6 +76,16 @@ def open_comparison(
     return opened
 
 
+def leave_out_accepted(session: Session, options: FindOptions, opened: Comparison) -> Comparison:
+    """Return the comparison without the pairs that a person has accepted."""
+    if options.show_accepted:
+        return opened
+    prints, shingle = opened.sides.prints.text_prints, opened.here.shingle
+    path, lists = options.accepted, opened.lists
+    keys = find_accepted(session.run, path, lists, shingle, prints, opened.names)
+    return replace(opened, sides=opened.sides.leave_out(session.run, keys)) if len(keys) else opened
+
+
 def open_removal(session: Session, options: FindOptions) -> tuple[Comparison, NDArray[np.int64]]:
     """Load both sides, as something of DOCS may go for what is in OTHER: without documents of OTHER
     that have changed. Return also the documents of DOCS that are in OTHER too: they are kept.
@@ -81,7 +95,8 @@ def open_removal(session: Session, options: FindOptions) -> tuple[Comparison, ND
     shared = find_shared(*both.lists)
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
-    return leave_out_changed(both, console.report_skipped_of_other), shared
+    both = leave_out_changed(both, console.report_skipped_of_other)
+    return leave_out_accepted(session, options, both), shared
 
 
 def find_pairs(
@@ -96,7 +111,8 @@ def find_pairs(
 
     Returns the documents, the pairs of one document a shingle set, and the pairs of all documents.
     """
-    opened = opened or open_comparison(session, options)
+    if opened is None:
+        opened = leave_out_accepted(session, options, open_comparison(session, options))
     _say_plan(session, opened)
     found = opened.find_pairs(relation)
     _say_buckets(session, opened, found.buckets)
@@ -126,6 +142,7 @@ def find_groups(
     least : of `say_collection`.
     """
     opened = open_comparison(session, options, least, clustering=True)
+    opened = leave_out_accepted(session, options, opened)
     _say_plan(session, opened)
     found = opened.find_clusters(rule)
     _say_buckets(session, opened, found.buckets)

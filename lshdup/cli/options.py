@@ -258,6 +258,15 @@ def against_option(what: str) -> Callable[[F], F]:
                   help=f"{what}: {other}")  # fmt: skip
 
 
+accepted_options = stack(
+    _documents("--accepted", type=click.Path(readable=False, dir_okay=False, path_type=Path),
+                 metavar="FILE", show_default=f"{params.ACCEPTED_FILE} beside DOCS",
+                 help="Leave out the pairs that `lshdup accept` has written there."),
+    _documents("--show-accepted", is_flag=True, excludes=("--accepted",),
+                 help="Leave none out."),
+)  # fmt: skip
+
+
 def _keep_options(*left_out: str) -> Callable[[F], F]:
     central = "" if "central" in left_out else "the most similar to all others; "
     return stack(
@@ -384,6 +393,8 @@ class FindOptions:
     measure: str = _PAIRS.measure
     collapse_copies: bool = False
     across: AcrossParams | None = None
+    accepted: Path | None = None
+    show_accepted: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from lshdup.cli.help import is_set
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import (
+    ACCEPTED_FILE,
     DEFAULT_STORE,
     BandParams,
     DocumentParams,
@@ -78,6 +79,9 @@ def list_outputs(ctx: click.Context) -> Outputs:
                 add_output(outputs, option, path)
     for each in outputs:
         _refuse_store(*each, ctx.params.get("store"))
+        if Path(each[1]).name == ACCEPTED_FILE:
+            message = f"{each[0]} {printable(each[1])} is a list of accepted pairs"
+            raise ParameterError(message, f"{_ANOTHER}; `lshdup accept` writes this one")
         for option, path in inputs:
             if _are_one(each[1], path):
                 _refuse(*each, option, path)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.compare.comparing import compare, meet
-from lshdup.compare.scored_pairs import contains, pack_pairs
+from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
 from lshdup.compare.sides import Sides
 from lshdup.compare.verification import Verifier
 from lshdup.lsh.band_plan import BandPlan
@@ -66,7 +67,8 @@ def find_best_matches(
     met = meet(run, sides, members[is_open[members]], plan, method.max_bucket)
     verifier = Verifier(run, sides, params.threshold)
     for left, right, score in verifier.verify(best.pass_open(met.pieces)):
-        best.add(left, right, score)
+        stays = ~hold_pairs(sides.left_out, left, right)
+        best.add(left[stays], right[stays], score[stays])
     keys = pack_pairs(np.arange(len(best.right)), np.maximum(best.right, 0))
     best.estimated = (best.right >= 0) & contains(verifier.list_estimated(), keys)
     return replace(best.finish(duplicate_of), by_estimate=verifier.by_estimate, buckets=met.buckets)
@@ -88,7 +90,9 @@ class _Best:
 
     def add_same(self) -> None:
         """Add the first exact duplicate on the right side, best with the same bytes or text."""
-        sides, split = self._sides, len(self.right)
+        sides, split, apart = self._sides, len(self.right), self._sides.left_out
+        barred = distinct(unpack_pairs(apart)[0])[0]
+        barred = barred[barred < split]
         texts, bytes_ = (
             sides.prints.keys(self._run, same, sides.sizes) for same in ("text", "bytes")
         )
@@ -98,8 +102,15 @@ class _Best:
             if len(there):
                 same = (there[at] == keys[:split]) & (keys[:split] != 0)
                 same &= (self.right >= 0) | (keys is sides.keys)
+                same[barred] = False
                 self.right[same] = first[at[same]] + split
                 self.score[same] = 1.0
+                for one in barred.tolist():
+                    twins = np.flatnonzero(keys == keys[one])
+                    twins = twins[twins >= split]
+                    twins = twins[~hold_pairs(apart, np.full(len(twins), one), twins)]
+                    if keys[one] and len(twins) and (self.right[one] >= 0 or keys is sides.keys):
+                        self.right[one], self.score[one] = twins[0], 1.0
 
     def add(
         self, left: NDArray[np.uint32], right: NDArray[np.uint32], score: NDArray[np.float64]

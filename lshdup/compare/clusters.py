@@ -195,7 +195,7 @@ def expand_clusters(
     clusters: Clusters,
     duplicate_of: NDArray[np.int64],
     preference: NDArray[np.int64],
-    apart: NDArray[np.bool_] | None = None,
+    alone: NDArray[np.bool_] | None = None,
 ) -> Clusters:
     """Return the clusters of all documents from clusters of one document a shingle set.
 
@@ -203,7 +203,7 @@ def expand_clusters(
 
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     preference : int64 array of shape (n,), all documents, the most preferred first.
-    apart : bool array of shape (n,), which representatives are not compared with their exact
+    alone : bool array of shape (n,), which representatives are not compared with their exact
         duplicates, as these are of one origin: then each of them is alone.
     """
     best = choose_representatives(clusters.run, duplicate_of, preference)
@@ -211,15 +211,15 @@ def expand_clusters(
     for some in slices_of(len(duplicate_of)):
         own = clusters.representative[duplicate_of[some]]
         made.representative[some] = np.where(own < 0, -1, best[own])
-        if apart is not None:
-            alone = np.flatnonzero(apart[own] & (own == duplicate_of[some]))
-            made.representative[some][alone] = alone + some.start
+        if alone is not None:
+            lone = np.flatnonzero(alone[own] & (own == duplicate_of[some]))
+            made.representative[some][lone] = lone + some.start
         score = clusters.similarity[duplicate_of[some]]
         made.similarity[some] = np.where(own < 0, np.nan, score)
     return made
 
 
-def find_apart(clusters: Clusters, linkage: str) -> NDArray[np.bool_]:
+def find_alone(clusters: Clusters, linkage: str) -> NDArray[np.bool_]:
     """Return which representatives no third document connects with their exact duplicates of the
     same origin: bool array of shape (n,). clusters : of one document a shingle set and origin.
     """

@@ -8,6 +8,7 @@ the exact join, or bands.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
 from lshdup.compare.results import Neighbours, PairsFound
-from lshdup.compare.scored_pairs import Columns, gather_pairs
+from lshdup.compare.scored_pairs import Columns, contains, gather_pairs, pack_pairs
 from lshdup.compare.sides import LEVELS, Sides, renumber
 from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
@@ -39,6 +40,9 @@ def compare(
 
     Errors: what the sources of sets raise.
     """
+    if sides.apart is not None:
+        whole = replace(sides, duplicate_of=sides.apart.whole, apart=None)
+        return separate_pairs(run, sides, compare(run, whole, params, method, plan))
     if method.same:
         return _find_same(run, sides, method.same)
     run.progress("candidates", 0, 0)
@@ -48,6 +52,24 @@ def compare(
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
     met = meet(run, sides, members, plan, method.max_bucket)
     return verify(run, met, sides, params.threshold)
+
+
+def separate_pairs(run: Run, sides: Sides, found: PairsFound) -> PairsFound:
+    """Return pairs without those that the sides leave out.
+
+    found : pairs of one document of all exact duplicates; in the result they are of one of each
+        class of the sides.
+    """
+    if sides.apart is None:
+        return found
+    sizes = sides.sizes if np.iscomplexobj(found.pairs.values) else None
+    across = sides.identical(found.pairs)
+    pairs = sides.apart.separate(run, found.pairs, across=across, sizes=sizes)
+    estimated, whole = found.estimated, sides.apart.whole
+    if len(estimated):
+        keys = pack_pairs(whole[pairs.left], whole[pairs.right])
+        estimated = np.sort(pairs.keys[contains(estimated, keys)])
+    return replace(found, pairs=pairs, estimated=estimated)
 
 
 def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int = 0) -> Candidates:

@@ -14,9 +14,18 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of
-from lshdup.base.ragged import ranges
+from lshdup.base.ragged import distinct, ranges
 from lshdup.base.run import Run
-from lshdup.compare.scored_pairs import Columns, Pairs, Scores, contains, pack_pairs, unpack_pairs
+from lshdup.compare.scored_pairs import (
+    Columns,
+    Pairs,
+    Scores,
+    contains,
+    gather_pairs,
+    hold_pairs,
+    pack_pairs,
+    unpack_pairs,
+)
 from lshdup.lsh.candidates import PairArrays
 
 #: Pairs are generated in pieces of about this many.
@@ -199,7 +208,8 @@ def expand_copies(
             left, right = across[0][::-1], across[1][::-1]
             twin[left], twin[right] = right, left  # NumPy writes in order: the first one stays.
             if collapse:
-                pairs = _without_equal(pairs, pack_pairs(*across)[twin[across[1]] != across[0]])
+                again = (twin[across[1]] != across[0]) & (twin[across[0]] != across[1])
+                pairs = _without_equal(pairs, pack_pairs(*across)[again])
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
         low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
@@ -365,3 +375,68 @@ class _Classes:
         places = np.where(self.differ_in_size(own, other), self.starts[other], places)
         counts = self.starts[other] + self.sizes[other] - places
         return pack_pairs(np.repeat(document, counts), self.members(ranges(places, counts)))
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Pairs that are left out, such as those that a person has accepted: they are no edges.
+
+    A document of such a pair stands for itself alone: what holds for it need not hold for its exact
+    duplicates.
+
+    keys : uint64 array, ascending keys of the pairs, the lower number left.
+    whole : int64 array of shape (n,), of `find_exact_duplicates`.
+    duplicate_of : the same array, but that each document of these pairs is a class of its own.
+    splits : whether any class has become smaller.
+    """
+
+    keys: NDArray[np.uint64]
+    whole: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
+    splits: bool = False
+
+    @classmethod
+    def of(cls, run: Run, keys: NDArray[np.uint64], whole: NDArray[np.int64]) -> "Apart":
+        """Return the pairs of some keys. keys, whole : as in the class."""
+        if not len(keys):
+            return cls(keys, whole, whole)
+        alone = distinct(np.concatenate(unpack_pairs(keys)))[0].astype(np.int64)
+        own = run.arrays.copy(whole)
+        own[alone] = alone
+        # Of a class whose first document is alone now, the next one is the first.
+        rest = run.arrays.where(
+            len(own), lambda some: contains(alone, own[some]) & (own[some] != rows_of(some))
+        )
+        led, first = np.unique(own[rest], return_index=True)
+        own[rest] = rest[first][np.searchsorted(led, own[rest])]
+        return cls(keys, whole, own, bool(len(rest) or (whole[alone] != alone).any()))
+
+    def separate(
+        self,
+        run: Run,
+        pairs: Pairs,
+        *,
+        across: PairArrays | None = None,
+        sizes: NDArray[np.int64] | None = None,
+    ) -> Pairs:
+        """Return the pairs of one document a class of `duplicate_of`, without those of `keys`.
+
+        pairs : of one document a class of `whole`. across, sizes : of `expand_copies`.
+        """
+        if not len(self.keys):
+            return pairs
+        own, whole = self.duplicate_of, self.whole
+        stands_for = run.arrays.compute(
+            len(own),
+            np.int64,
+            lambda some: np.where(own[some] == rows_of(some), whole[some], rows_of(some)),
+        )
+        every = expand_copies(run, pairs, stands_for, across=across, sizes=sizes)
+
+        def stay() -> Iterator[Columns]:
+            for columns in every.pieces():
+                stays = ~hold_pairs(self.keys, *columns[:2])
+                left, right, score = (column[stays] for column in columns)
+                yield left, right, score
+
+        return gather_pairs(run, stay(), pairs.values.dtype.type)

@@ -17,6 +17,8 @@ from lshdup.base.ragged import SetSource, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
+from lshdup.compare.expand_duplicates import NO_KEYS
+from lshdup.compare.scored_pairs import hold_pairs, pack_pairs, unpack_pairs
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.kernels import clusters as kernels
 from lshdup.lsh.candidates import Components, PairArrays
@@ -39,6 +41,7 @@ def cluster_buckets(
     threshold: float,
     *,
     linkage: str = "representative",
+    apart: NDArray[np.uint64] = NO_KEYS,
 ) -> tuple[Clusters, int]:
     """Return the clusters, and the number of similarities computed.
 
@@ -47,6 +50,7 @@ def cluster_buckets(
     sizes : int64 array of shape (n,), size of the set of each document.
     source : called with ascending documents for their sets; a lost set is empty.
     linkage : "representative" or "single".
+    apart : ascending keys of pairs that are no edges, the lower number left.
 
     Determinism: the clusters are those of `cluster_pairs` for the pairs of the same buckets, at any
     number of jobs. Cost: a step a document and band, and a comparison with each leader before it
@@ -55,12 +59,15 @@ def cluster_buckets(
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
     expected = run.arrays.take(np.asarray(sizes), components.documents)
-    search = _LeaderSearch(run, components, expected, source, threshold)
+    barred = _by_position(components.documents, apart, len(sizes))
+    search = _LeaderSearch(run, components, expected, source, threshold, barred)
     search.search()
     compared, leader, score = search.compared, search.leader, search.similarity
     if linkage == "single":
         parent = leader.copy()
-        compared += _connect_clusters(run, components, parent, leader, sizes, source, threshold)
+        compared += _connect_clusters(
+            run, components, parent, leader, sizes, source, threshold, apart
+        )
         # The similarity to a root is known where it is the leader that was found.
         score = np.where(parent == leader, score, np.nan)
         leader = parent
@@ -68,6 +75,18 @@ def cluster_buckets(
     clusters.assign(ordered, ordered, 1.0)
     clusters.assign(components.documents, run.arrays.take(components.documents, leader), score)
     return clusters, compared
+
+
+def _by_position(
+    documents: NDArray[np.uint32], keys: NDArray[np.uint64], n: int
+) -> NDArray[np.uint64]:
+    """Return the keys of pairs of n documents as ascending keys of their positions."""
+    if not len(keys):
+        return keys
+    position = np.full(n, _NONE, np.uint32)
+    position[documents] = np.arange(len(documents))
+    a, b = np.sort([position[each] for each in unpack_pairs(keys)], axis=0)
+    return np.sort(pack_pairs(a, b)[b != _NONE])
 
 
 class _SetsInMemory:
@@ -122,6 +141,7 @@ class _LeaderSearch:
         sizes: NDArray[np.int64],
         source: SetSource,
         threshold: float,
+        apart: NDArray[np.uint64],
     ) -> None:
         arrays = run.arrays
         m = len(components.documents)
@@ -129,7 +149,7 @@ class _LeaderSearch:
         self.similarity: NDArray[np.float64] = arrays.full(m, 1.0, np.float64)
         self.compared = 0
         self._edges, self._bucket = components.edges, components.bucket
-        self._run, self._expected, self._threshold = run, sizes, threshold
+        self._run, self._expected, self._threshold, self._apart = run, sizes, threshold, apart
         self._sets = _SetsInMemory(run, components.documents, source)
         # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
         self._heads = arrays.full(components.count, _NONE, np.uint32)
@@ -229,8 +249,8 @@ class _LeaderSearch:
         sets = self._sets
         return kernels.assign_leaders(
             sets.values, sets.starts, sets.sizes, positions, self._origins, since, add,
-            self._threshold, self._bucket, self._heads, self._tails, self._following, self._turns,
-            self._others, self.leader, self.similarity,
+            self._threshold, self._apart, self._bucket, self._heads, self._tails, self._following,
+            self._turns, self._others, self.leader, self.similarity,
         )  # fmt: skip
 
 
@@ -245,6 +265,7 @@ def _connect_clusters(
     sizes: NDArray[np.int64],
     source: SetSource,
     threshold: float,
+    apart: NDArray[np.uint64],
 ) -> int:
     """Join clusters that have a pair; return the number of similarities computed.
 
@@ -264,7 +285,8 @@ def _connect_clusters(
 
     # Both iterators are lazy: the joins of a piece are done before the next piece is made.
     for left, right, _ in verification.verify_jaccard(run, pieces(), sizes, source, threshold):
-        kernels.join_pairs(position[left], position[right], parent)
+        joined = ~hold_pairs(apart, left, right)
+        kernels.join_pairs(position[left[joined]], position[right[joined]], parent)
     kernels.find_roots(parent)
     return compared
 

@@ -17,6 +17,8 @@ from lshdup.base.ragged import SetSource, offsets_of, ranges
 from lshdup.base.run import Run
 from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters
+from lshdup.compare.expand_duplicates import NO_KEYS
+from lshdup.compare.scored_pairs import hold_pairs
 from lshdup.lsh.candidates import PairArrays
 
 #: Pairs that are compared at a time, 8 bytes each.
@@ -63,6 +65,7 @@ def choose_medoids(
     *,
     level: NDArray[np.int64] | None = None,
     linkage: str = "representative",
+    apart: NDArray[np.uint64] = NO_KEYS,
 ) -> Clusters:
     """Return the clusters with their central documents as representatives.
 
@@ -75,6 +78,7 @@ def choose_medoids(
     sizes, source : as in `verification.verify_jaccard`.
     level : int64 array of shape (n,); only documents of the representative's level can be central.
     linkage : with "single", any member can be central, since members may be less similar than t.
+    apart : keys of pairs that are no edges, of `cluster_buckets`.
 
     Cost: m (m - 1) / 2 similarities for a cluster of m distinct sets. Memory: as
     `verification.verify_jaccard`, and 100 bytes for each document in a cluster.
@@ -106,7 +110,7 @@ def choose_medoids(
         np.add.at(total, a, score * weight[b])
         np.add.at(total, b, score * weight[a])
         if linkage == "representative":
-            below = score < threshold
+            below = (score < threshold) | hold_pairs(apart, left, right)
             can_lead[a[below]] = can_lead[b[below]] = False
         done += len(score)
         run.progress("groups", done, pairs)

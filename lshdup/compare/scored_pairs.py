@@ -123,6 +123,21 @@ def contains(keys: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.bool_]:
     return is_there
 
 
+def hold_pairs(
+    keys: NDArray[np.uint64], left: NDArray[np.integer], right: NDArray[np.integer]
+) -> NDArray[np.bool_]:
+    """Return which pairs are in ascending keys of pairs with the lower number left: bool array."""
+    return contains(keys, pack_pairs(np.minimum(left, right), np.maximum(left, right)))
+
+
+def take_pairs(keys: NDArray[np.uint64], documents: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the pairs within some documents, by the places of these in an ascending array."""
+    left, right = unpack_pairs(keys)
+    within = contains(documents, left) & contains(documents, right)
+    places = (np.searchsorted(documents, each[within]) for each in (left, right))
+    return pack_pairs(*places)
+
+
 def gather_pairs(
     run: Run, parts: Iterable[Columns], scores: type[np.number[Any]] = np.float64
 ) -> Pairs:

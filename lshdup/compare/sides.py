@@ -21,6 +21,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of
 from lshdup.base.ragged import RaggedSets, SetSource, gather_sets
 from lshdup.base.run import Run
+from lshdup.compare.expand_duplicates import NO_KEYS, Apart
 from lshdup.compare.scored_pairs import Pairs, pack_pairs
 from lshdup.lsh.candidates import NO_ORIGINS, PairArrays, find_exact_duplicates
 
@@ -151,6 +152,7 @@ class Sides:
         of the sets, or of texts or bytes if documents are compared for sameness.
     duplicate_of : int64 array of shape (n,), the first exact duplicate of each document of its own
         origin.
+    apart : pairs that are left out; None: none is.
     """
 
     left: Side
@@ -159,6 +161,7 @@ class Sides:
     sizes: _I64
     keys: NDArray[np.uint64]
     duplicate_of: _I64
+    apart: Apart | None = None
 
     @classmethod
     def of(
@@ -206,6 +209,16 @@ class Sides:
         """
         split = len(self.left.sizes)
         return documents[documents < split], documents[documents >= split] - split
+
+    def leave_out(self, run: Run, keys: NDArray[np.uint64]) -> "Sides":
+        """Return the sides without some pairs: ascending keys, the lower number left."""
+        apart = Apart.of(run, keys, self.duplicate_of)
+        return replace(self, duplicate_of=apart.duplicate_of, apart=apart)
+
+    @property
+    def left_out(self) -> NDArray[np.uint64]:
+        """The keys of the pairs that are left out."""
+        return NO_KEYS if self.apart is None else self.apart.keys
 
     def expect(self, documents: _I64) -> None:
         """Tell the sources whose sets will be wanted (ascending int64 array)."""

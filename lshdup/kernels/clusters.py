@@ -64,6 +64,20 @@ def find_roots(parent: U32) -> None:
 # --- representatives ---
 
 
+@inlined
+def hold_pair(keys: U64, left: int, right: int) -> bool:
+    """Return whether left · 2^32 + right is in ascending keys."""
+    key = (np.uint64(left) << np.uint64(32)) | np.uint64(right)
+    low, high = 0, len(keys)
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(keys) and keys[low] == key
+
+
 @kernel
 def assign_leaders(
     values: U64,
@@ -74,6 +88,7 @@ def assign_leaders(
     since: int,
     add: bool,
     threshold: float,
+    apart: U64,
     bucket: U32Matrix,
     heads: U32,
     tails: U32,
@@ -91,6 +106,7 @@ def assign_leaders(
     origins : of `bands.differ`, of each position.
     since : leaders before this position are not compared.
     add : whether a position without a leader becomes one.
+    apart : ascending keys of the pairs of positions of which neither may lead the other.
     bucket : of `bands.number_buckets`.
     heads, tails, following : the leaders of each bucket as a list in ascending order: from
         heads[bucket] to tails[bucket] by following[position, band].
@@ -125,7 +141,7 @@ def assign_leaders(
                     compared += 1
                     other = values[starts[at] : starts[at] + sizes[at]]
                     found = jaccard_of(own, other, threshold)
-                    if found >= threshold:
+                    if found >= threshold and not hold_pair(apart, at, v):
                         best = at
                         score = found
                 at = np.int64(following[at, band])

@@ -24,7 +24,7 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.base.wording import count_of, did_you_mean, join_names, printable, quoted
 from lshdup.errors import InputError
-from lshdup.params import DocumentParams
+from lshdup.params import ACCEPTED_FILE, DocumentParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.expansion import KnownRecords, expand_records, list_lines
 from lshdup.sources.files import stat_files
@@ -290,6 +290,9 @@ class Finder:
                             found[name] = None
                         else:
                             self._meet(entry, name, here, folders)
+                name = prefix + ACCEPTED_FILE.encode()
+                if name in found and found[name] is None:  # not named itself
+                    del found[name]
             except OSError as error:
                 self.run.skipped(Skipped.because(folder, error))
 

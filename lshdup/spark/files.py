@@ -15,7 +15,7 @@ import pyarrow as pa
 from lshdup.base.forms import PART
 from lshdup.base.wording import join_names, json_line
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import LONGEST, DocumentParams
+from lshdup.params import ACCEPTED_FILE, LONGEST, DocumentParams
 from lshdup.sources.document_list import typed_name
 from lshdup.sources.readers import classify_file
 from lshdup.sources.records import Kind, RecordFields, split_fields
@@ -80,7 +80,7 @@ class _Input:
             raise ParameterError(message, "use `lshdup pairs`, or convert it")
         else:
             files = self._spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-            rows = files.load(self._path)
+            rows = files.load(self._path).where(~f.col("path").endswith(f"/{ACCEPTED_FILE}"))
             if self._params.text_field:  # in folders, files of rows have rows then
                 for kind_of_rows, (pattern, ending) in _ROWS.items():
                     has_ending = f.col("path").rlike(ending)

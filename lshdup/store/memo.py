@@ -238,11 +238,16 @@ class Memo:
         of them, or their sets. Segments that know nothing more are removed.
 
         is_checked : whether the content of the documents was read, whatever their times are: what
-            earlier runs knew of them may be wrong.
+            earlier runs knew of them may be wrong, and goes.
         """
         store = self._store
-        held = {name: self._load_held(name) for name in self._used}
-        more = {name: old for name, old in held.items() if self._has_more(old, collection)}
+        looked_at = store.segments() if is_checked else self._used
+        held = {name: self._load_held(name) for name in looked_at}
+        more = {
+            name: old
+            for name, old in held.items()
+            if self._is_kept(old, collection, is_checked=is_checked)
+        }
         rest = [old for old in more.values() if old is not None]
         for kind in kinds:
             self.save_artifact(collection, kind, *rest, is_checked=is_checked)
@@ -252,9 +257,10 @@ class Memo:
                 continue
             old = self._load_held(kind)
             if old is None or old.unfiltered_identity != collection.unfiltered_identity:
-                store.drop(kind, keep=not is_checked and self._has_more(old, collection, *rest))
-        for name in store.segments() if is_checked else held:
-            if is_checked or name not in more:
+                keep = self._is_kept(old, collection, *rest, is_checked=is_checked)
+                store.drop(kind, keep=keep)
+        for name in held:
+            if name not in more:
                 store.drop(name)
         store.forget(list(more))
         note_kept(PARTS, kept=False)
@@ -269,7 +275,7 @@ class Memo:
         Makes room if the disk is full. Raises ArtifactError if that does not help.
         """
         old = self._load_held(kind)
-        keep = not is_checked and self._has_more(old, collection, *others)
+        keep = self._is_kept(old, collection, *others, is_checked=is_checked)
         for _ in range(2):
             try:
                 self._store.save_collection(kind, collection, keep_old=keep)
@@ -286,9 +292,15 @@ class Memo:
             return self._store.load_collection(name, verify=False)
         return None
 
-    def _has_more(self, old: Collection | None, new: Collection, *others: Collection) -> bool:
-        """Return whether a segment knows what a later run may want and no other collection does."""
+    def _is_kept(
+        self, old: Collection | None, new: Collection, *others: Collection, is_checked: bool
+    ) -> bool:
+        """Return whether a segment knows what a later run may want and no other collection does,
+        and nothing that may be wrong, as of documents that were checked.
+        """
         if old is None:
+            return False
+        if is_checked and (find_unchanged(self._run, old.documents, new.documents) >= 0).any():
             return False
         arrays = self._run.arrays
         missing = arrays.compute(len(old.documents), np.int64, rows_of)

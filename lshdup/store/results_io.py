@@ -274,11 +274,13 @@ def describe_clusters(
     bands: BandParams,
     params: ClusterParams,
     preference: NDArray[np.int64],
+    apart: NDArray[np.uint64],
 ) -> dict[str, Any]:
     """Return what decides which clusters there are, and in which order they are found.
 
     preference : int64 array, the documents in order of preference. It may depend on times of files
         and on how DOCS were named, which are no part of the identity of a collection.
+    apart : of `find_clusters` of the pipeline.
     """
     import hashlib  # Imported here to keep `query` fast.
 
@@ -287,6 +289,7 @@ def describe_clusters(
     order = np.ascontiguousarray(preference).view(np.uint8).data
     header["clusters"] = json.loads(json.dumps(params.to_json()))
     header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
+    header["apart"] = hashlib.blake2b(apart.view(np.uint8).data, digest_size=16).hexdigest()
     return header
 
 

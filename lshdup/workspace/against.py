@@ -25,7 +25,7 @@ from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
 from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound
-from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.scored_pairs import Pairs, take_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
@@ -313,7 +313,8 @@ def find_clusters_against(
     found.assign(stays, stays, 1.0)
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, both.request), rest)
-    groups = _cluster_rest(both, here.take(run, rest), order, params)
+    apart = take_pairs(sides.left_out, rest)
+    groups = _cluster_rest(both, here.take(run, rest), order, params, apart)
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
@@ -377,12 +378,17 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
 
 
 def _cluster_rest(
-    both: Comparison, rest: Collection, order: Preference, params: ClusterParams
+    both: Comparison,
+    rest: Collection,
+    order: Preference,
+    params: ClusterParams,
+    apart: NDArray[np.uint64],
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
     run = both.run
     if both.method.same:
-        return find_same_clusters(run, rest, both.method.same, order.order)
+        return find_same_clusters(run, rest, both.method.same, order.order, apart)
     side = side_of(run, rest)
     index = None if both.method.exact else build_index(run, rest, both.params)
-    return find_clusters(run, rest, index, side, both.params.threshold, params, order)
+    threshold = both.params.threshold
+    return find_clusters(run, rest, index, side, threshold, params, order, apart=apart)

@@ -23,10 +23,11 @@ from lshdup.collection.set_source import side_of
 from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
 from lshdup.compare.clusters import Clusters, expand_clusters
-from lshdup.compare.comparing import compare, verify
-from lshdup.compare.expand_duplicates import ExpandedPairs, expand_copies
+from lshdup.compare.comparing import compare, separate_pairs, verify
+from lshdup.compare.expand_duplicates import NO_KEYS, ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
+from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.candidates import NO_ORIGINS, candidate_pairs, say_large_bucket
@@ -104,7 +105,8 @@ class Comparison:
         Raise InputError if a set of OTHER that is joined is lost.
         """
         if self.indexed is not None:
-            return load_or_find_pairs(self.run, self.indexed, self.method)
+            found = load_or_find_pairs(self.run, self.indexed, self.method)
+            return separate_pairs(self.run, self.sides, found)
         found = compare(self.run, self.sides, self.params, self.method, self.plan)
         if relation not in ("holds", "inside"):
             return found
@@ -137,17 +139,19 @@ class Comparison:
         Groups of other methods than bands are not saved.
         """
         run, request, collection = self.run, self.request, self.here
+        apart = self.sides.left_out
         if self.indexed is not None:
-            return load_or_find_clusters(run, self.indexed, rule, request)
+            return load_or_find_clusters(run, self.indexed, rule, request, apart)
         order, origins = order_documents(run, collection, rule, request), self.sides.origins
         if self.method.same:
-            found = find_same_clusters(run, collection, self.method.same, order.order, origins)
+            same = self.method.same
+            found = find_same_clusters(run, collection, same, order.order, apart, origins)
         else:
             side, threshold, index = self.sides.left, self.params.threshold, None
             if self.method.by_bands:
                 index = build_index(run, collection, self.params, self.sides.duplicate_of)
             found = find_clusters(
-                run, collection, index, side, threshold, rule, order, origins=origins
+                run, collection, index, side, threshold, rule, order, apart=apart, origins=origins
             )
         return drop_changed(found, collection.documents, run.skipped, 0)
 
@@ -257,19 +261,25 @@ def load_or_find_pairs(
 
 
 def load_or_find_clusters(
-    run: Workspace, indexed: IndexedCollection, params: ClusterParams, request: Request
+    run: Workspace,
+    indexed: IndexedCollection,
+    params: ClusterParams,
+    request: Request,
+    apart: NDArray[np.uint64] = NO_KEYS,
 ) -> ClustersFound:
     """`lshdup clusters`: the clusters of all documents; if nothing has changed, from the last run
     or its pairs.
 
     Documents that changed or could not be read again are in no cluster. A document whose
     representative is one of them is alone, so that it is not dropped.
+
+    apart : of `find_clusters` of the pipeline.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
     order = order_documents(run, collection, params, request)
     store, found, known, header = run.store, None, None, {}
     if store is not None:
-        header = results_io.describe_clusters(collection, index, bands, params, order.order)
+        header = results_io.describe_clusters(collection, index, bands, params, order.order, apart)
         found = results_io.load_clusters(run, store, header, collection, index)
         earlier = results_io.load_pairs(run, store, collection) if found is None else None
         pair_params = PairParams(max_bucket=params.max_bucket)
@@ -278,7 +288,9 @@ def load_or_find_clusters(
     if found is not None:
         return drop_changed(found, collection.documents, run.skipped, 0)
     side, threshold = side_of(run, collection), bands.threshold
-    made = find_clusters(run, collection, index, side, threshold, params, order, known=known)
+    made = find_clusters(
+        run, collection, index, side, threshold, params, order, known=known, apart=apart
+    )
     if not len(made.lost):
         run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
     return drop_changed(made, collection.documents, run.skipped, 0)
@@ -289,12 +301,14 @@ def find_same_clusters(
     collection: Collection,
     same: str,
     preference: NDArray[np.int64],
+    apart: NDArray[np.uint64] = NO_KEYS,
     origins: NDArray[np.uint32] = NO_ORIGINS,
 ) -> ClustersFound:
     """Group all documents that are the same in text, or in bytes as well.
 
     same : "text" or "bytes".
     preference : int64 array of shape (n,), all documents, the most preferred one first.
+    apart : of `find_clusters` of the pipeline.
     origins : of `Sides`; documents of the origin of the one that is kept are alone.
 
     Cost: a sort of the documents. No shingle set is needed.
@@ -306,10 +320,26 @@ def find_same_clusters(
         groups.representative[some][compared] = duplicate_of[some][compared]
         groups.similarity[some][compared] = 1.0
     groups = expand_clusters(groups, duplicate_of, preference)
+    own, leaders = groups.representative, dict[int, list[int]]()
+    pairs = zip(*(each.tolist() for each in unpack_pairs(apart)), strict=True)
+    barred = {pair for a, b in pairs for pair in ((a, b), (b, a))}
+    rank = {each: at for at, each in enumerate(preference.tolist())} if barred else {}
+
+    def is_of_one(each: int, other: int) -> bool:
+        return bool(len(origins)) and each != other and bool(origins[each] == origins[other])
+
+    # Only a document of these pairs may not follow the first of its class, and leads then.
+    for each in sorted({a for a, _ in barred if own[a] >= 0}, key=rank.__getitem__):
+        others = leaders.setdefault(int(duplicate_of[each]), [int(own[each])])
+        free = (other for other in others if (each, other) not in barred)
+        leader = next((other for other in free if not is_of_one(each, other)), each)
+        if leader == each:
+            others.append(each)
+        own[each] = leader
     for some in slices_of(len(origins)):
-        own = groups.representative[some]
-        alone = np.flatnonzero((own >= 0) & (origins[own] == origins[some]))
-        own[alone] = alone + some.start
+        mine = own[some]
+        alone = np.flatnonzero((mine >= 0) & (origins[mine] == origins[some]))
+        mine[alone] = alone + some.start
     return ClustersFound(groups, duplicate_of)
 
 

@@ -26,6 +26,7 @@ ARGUMENTS = {
     "passages": "d --least 5",
     "accuracy": "d --runs 1 --perms 8",
     "timing": "d --runs 1 --perms 8",
+    "accept": "d/a.txt d/b.txt --store kept --accepted new",
     "curve": "",
 }
 
@@ -93,6 +94,17 @@ pairs --plot | ... --histogram + --plot plot.svg
 --baseline | --baseline known
 --update-baseline | d --baseline none + --update-baseline
 --changed-since | --changed-since HEAD
+--accepted | bare + --accepted seen/lshdup-accepted.jsonl
+--show-accepted | seen --no-store + --show-accepted
+accept --accepted | ... + --accepted newer
+--note | ... + --note why
+--from | 2> --store kept --accepted new + --from list
+accept --store | d/once.txt d/b.txt --accepted new + --store old
+accept --hash-key | d/a.txt d/b.txt --store there --accepted new + --hash-key 0123456789abcdef
+accept --quiet | 2> ... + -q
+accept --color | 2> d/a.txt --store kept + --color
+query --accepted | bare/x/a.txt --store bare-store + --accepted seen/lshdup-accepted.jsonl
+query --show-accepted | seen/x/a.txt --store seen-store + --show-accepted
 --store | --store there
 --hash-key | --hash-key 0123456789abcdef
 --verbose | 2> -v
@@ -179,6 +191,7 @@ NOT_SHOWN = {
     "--memory": "Only the plan of a large run hears it: tests/cli/test_containment.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",
     "show --verbose": "It reads two documents, and skips none.",
+    "accept --verbose": "It skips none.",
 } | {
     f"timing {option}": "It prints counts and seconds."
     for option in ("--keep-case", "--no-normalize", "--hash", "--hash-key", "--seed")
@@ -263,6 +276,7 @@ FILES = {
     "rows.jsonl": f'{{"name": "x", "text": "{TEXT}"}}\n{{"name": "y", "text": "{TEXT}"}}\n',
     "template.txt": " ".join(WORDS[:12]),
     "list": "other\n",
+    **{f"{each}/{name}/a.txt": f"{TEXT}\n" for each in ("seen", "bare") for name in "xy"},
     "empty/file": "",
     "office/x.docx": office.docx(TEXT),
 }
@@ -291,6 +305,8 @@ def here(tmp_path_factory):
         "rm d/gone.txt",
         "lshdup index d --store kept && lshdup passages d --least 5 --store kept",
         "lshdup pairs d/sub --no-store --baseline known --update-baseline",
+        "lshdup index bare --store bare-store && lshdup index seen --store seen-store",
+        "lshdup accept seen/x/a.txt seen/y/a.txt --store seen-store",
         "git init -q && git add d/sub && git -c user.name=a -c user.email=a@b commit -qm a",
     ):
         done = shell(line, folder)

@@ -27,6 +27,7 @@ LINES = {
         *("d/box.mbox --write w.mbox --removed gone", "d/rows.jsonl --against e --write w.jsonl"),
     ),
     "query": ("d/a.txt --store kept", "d/a.txt"),
+    "accept": ("d/a.txt d/b.txt --store kept --accepted w.jsonl",),
     "show": ("d/a.txt d/b.txt", "d/a.txt d/b.txt --store kept"),
     "report": ("d -o o.html",),
     "folders": ("d", "d -o o.tsv"),

@@ -20,6 +20,7 @@ from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.compare import clusters, leaders, verification
 from lshdup.compare import keep_rules as preferring
+from lshdup.compare.expand_duplicates import NO_KEYS
 from lshdup.compare.keep_rules import preference
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
@@ -117,17 +118,17 @@ class Made:
         shared = SharedBuckets.of(RUN, self.table, self.max_bucket, self.origins)
         return Components.of(RUN, shared, self.ordered, self.origins)
 
-    def find_kinds(self, linkage, threshold, jobs=1, source=None):
+    def find_kinds(self, linkage, threshold, jobs=1, source=None, apart=NO_KEYS):
         source = source or self.ragged.take
         return leaders.cluster_buckets(
             Run.quiet(jobs), self.components(), self.ordered, self.sizes, source, threshold,
-            linkage=linkage,
+            linkage=linkage, apart=apart,
         )  # fmt: skip
 
     def expand(self, kinds, linkage="representative", jobs=1, source=None):
         source = source or self.ragged.take
         kinds = clusters.complete_similarities(Run.quiet(jobs), kinds, self.sizes, source)
-        apart = clusters.find_apart(kinds, linkage) if len(self.origins) else None
+        apart = clusters.find_alone(kinds, linkage) if len(self.origins) else None
         return clusters.expand_clusters(kinds, self.duplicate_of, self.order, apart)
 
     def cluster_buckets(self, linkage, threshold, jobs=1, source=None):
@@ -213,6 +214,28 @@ def test_one_origin_of_many_alike_is_not_walked():
         assert compared == (n if last == 0 else 1)
         kept = groups.representative.tolist()
         assert kept == ([0] * (n + 1) if last == 0 else [*range(n), 0])
+
+
+@pytest.mark.parametrize("held", [True, False])
+@settings(max_examples=many(300), deadline=None)
+@given(collections(), st.sampled_from([0.3, 0.5, 0.8]), st.data())
+def test_accepted_pairs_are_no_edges(held, made, threshold, data):
+    """In memory and in rounds, of different sets; those of one set are in tests/workspace."""
+    sets = [made.sets[each] for each in made.members]
+    order = data.draw(st.permutations(range(len(sets))))
+    made = Made(sets, made.keys[:, made.members].tolist(), order, made.max_bucket)
+    pairs = sorted(made.candidates)
+    apart = data.draw(st.sets(st.sampled_from(pairs))) if pairs else set()
+    keys = np.array(sorted((a << 32) + b for a, b in apart), np.uint64)
+
+    def is_candidate(a, b):
+        return made.is_candidate(a, b) and (min(a, b), max(a, b)) not in apart
+
+    for linkage in ("representative", "single"):
+        expected = obvious_groups(sets, is_candidate, order, threshold, linkage)
+        with in_pieces(held):
+            kinds, _ = made.find_kinds(linkage, threshold, apart=keys)
+            assert as_dict(made.expand(kinds)) == expected
 
 
 @pytest.mark.parametrize("seed", range(6))

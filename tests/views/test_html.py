@@ -410,6 +410,21 @@ def test_names_are_saved_byte_for_byte(chromium, tmp_path):
     assert texts(chromium, "#save-drop, #save-keep") == buttons
 
 
+def test_pairs_of_no_duplicates_are_saved_as_lines_of_pairs(chromium, tmp_path):
+    opened(chromium, page_of([b"a\xff", b"b c", "é".encode()], [(0, 1, 0.9), (0, 2, 0.8)])[1])
+    hidden = "document.getElementById('accepted').hidden"
+    assert js(chromium, hidden)
+    click(chromium, "#list .toggle", "#list .inside .toggle", ".accept")
+    assert texts(chromium, "#save-accepted") == ["Save 1 pair of no duplicates"]
+    click(chromium, "#pairs", "#list .toggle")
+    assert js(chromium, "document.querySelector('.accept').getAttribute('aria-pressed')") == "true"
+    click(chromium, "#list > li:last-child .toggle", "#list > li:last-child .accept")
+    (saved,) = downloads(chromium, tmp_path / "saved", "#save-accepted")
+    assert saved == b"a\xff\tb c\na\xff\t\xc3\xa9\n"
+    click(chromium, ".accept", "#list > li:last-child .accept")
+    assert js(chromium, hidden)
+
+
 def test_what_is_the_same_is_said(chromium, tmp_path):
     names = [b"a", b"a.copy", b"b", b"b.HTML", b"c", b"c.sorted", b"c.copy"]
     duplicate_of, same = [0, 0, 2, 2, 4, 4, 4], [2, 2, 2, 1, 2, 0, 2]

@@ -18,9 +18,10 @@ from hypothesis.stateful import (
 
 from lshdup.errors import LshdupError
 from lshdup.params import ShingleParams
-from lshdup.workspace.gate import Baseline, Review, load_baseline
+from lshdup.workspace.accepted import Accepted, Review, definition_of, load_accepted
 
-WORDS = ShingleParams()
+WORDS = definition_of(ShingleParams(k=5, bag=True, min_tokens=9))
+assert definition_of(ShingleParams()) == WORDS
 
 NAMES = st.sampled_from(
     [b"a", b"b", b"docs/c", b"docs/\xff", b"tab\t", b"new\nline", b'"q', b"z z"]
@@ -90,7 +91,7 @@ class Days(RuleBasedStateMachine):
     @initialize(known=st.permutations([0, 0, 1, 2]))
     def begin(self, known):
         self.texts = dict(zip([b"a", b"b", b"docs/c", b"tab\t"], known, strict=True))
-        self.baseline, self.next = Baseline(WORDS), 10
+        self.baseline, self.next = Accepted(WORDS), 10
         self.begin_day()
         self.accept()
 
@@ -188,25 +189,23 @@ def test_days():
 def test_a_file_holds_a_baseline(tmp_path):
     """One line a pair, sorted by names; any name is one line."""
     folder = Folder({b"b": 1, b"a": 1, b"tab\t\n": 2, b"\xff": 2, b"far": 7, b'"q"': 1})
-    baseline = folder.review(Baseline(WORDS)).summarize(folder.pieces())
+    baseline = folder.review(Accepted(WORDS)).summarize(folder.pieces())
     baseline.save(tmp_path / "known")
-    loaded = load_baseline(tmp_path / "known", repair=False)
-    assert (loaded.lines, loaded.shingle) == (baseline.lines, WORDS)
-    head, *lines = (tmp_path / "known").read_bytes().splitlines()
-    assert json.loads(head.removeprefix(b"# lshdup baseline 1 ")) == WORDS.to_json()
-    assert lines == sorted(lines)
-    assert [line.split(b"\t")[:2] for line in lines] == [
-        [rb'"\"q\""', rb'"tab\t\n"'],
-        [rb'"\"q\""', b"a"],
-        [rb'"\"q\""', b"b"],
-        [rb'"tab\t\n"', rb'"\udcff"'],
-    ]
+    loaded = load_accepted(tmp_path / "known", "--baseline")
+    assert (loaded.lines, loaded.texts, loaded.of_texts) == (baseline.lines, WORDS, True)
+    head, *lines = map(json.loads, (tmp_path / "known").read_bytes().splitlines())
+    assert (head["lshdup"], head["version"], head["of"]) == ("accepted pairs", 1, "texts")
+    assert WORDS.to_json() == head["texts"] | {"k": 3, "bag": False, "min_tokens": 0}
+    assert [(line["a"], line["b"]) for line in lines] == [
+        ('"q"', "a"), ('"q"', "b"), ('"q"', "tab\t\n"), ("tab\t\n", "\udcff"),
+    ]  # fmt: skip
+    assert lines[0]["a_text"] == f"{_print(1):016x}"
     assert folder.new(loaded) == set()
 
 
 def test_lines_grow_with_copies_and_not_with_their_square():
     folder = Folder({b"%03d" % number: 3 for number in range(100)})
-    baseline = folder.review(Baseline(WORDS)).summarize(folder.pieces())
+    baseline = folder.review(Accepted(WORDS)).summarize(folder.pieces())
     assert len(baseline.lines) == 99
     assert folder.new(baseline) == set()
     more = Folder(dict(zip(folder.names, folder.texts, strict=True)) | {b"050 copy": 3})
@@ -214,27 +213,58 @@ def test_lines_grow_with_copies_and_not_with_their_square():
     assert all(b"050 copy" in pair for pair in more.new(baseline))
 
 
+LINE = b'{"a": "a", "b": "b", "a_text": "%s0001", "b_text": "%s0002", "note": "x"}' % (
+    (12 * b"0",) * 2
+)
+
+
 @pytest.mark.parametrize(
     ("content", "error", "repaired"),
     [
         (b"", "is no baseline", False),
         (b"docs/a\tdocs/b\n", "is no baseline", False),
-        (b"# lshdup baseline 2 {}\n", "is no baseline", False),
         (b"# lshdup baseline 1 {}\n", "is no baseline", False),
+        (b"{}\n", "is no baseline", False),
+        (b"[]\n", "is no baseline", False),
+        (
+            b'{"lshdup": "accepted pairs", "version": 2, "of": "pairs", "texts": {}}\n',
+            "is no",
+            False,
+        ),
+        (
+            b'{"lshdup": "accepted pairs", "version": 1, "of": "pairs", "texts": {}}\n',
+            "is no",
+            False,
+        ),
+        (b"[" * 100_000, "is no baseline", False),
         (b"HEAD<<<<<<< ours\n", "line 2 is no pair", True),
-        (b"HEADa\tb\t1\t2\na\tb\t1\n", "line 3 is no pair", True),
-        (b'HEAD"a\tb\t1\t2\n', "line 2 is no pair", True),
+        (b"HEADLINE\n\n", "line 3 is no pair", True),
+        *(
+            (b"HEADLINE\n" + LINE.replace(*change), "line 3 is no pair", True)
+            for change in [
+                (b'"a"', b"1"),
+                (b'"b": "b"', b'"c": "b"'),
+                (b"0001", b"001"),
+                (b"0002", b"000g"),
+                (b'"x"', b"1"),
+                (b'"a"', rb'"\ud800"'),
+                (b"}", b""),
+                (b"0001", b"-001"),
+            ]
+        ),
     ],
 )
 def test_other_files_are_refused(tmp_path, content, error, repaired):
     """A line that is none is skipped only where the file is to be written anew."""
-    Baseline(WORDS).save(tmp_path / "known")
+    Accepted(WORDS).save(tmp_path / "known")
     head = (tmp_path / "known").read_bytes()
-    (tmp_path / "known").write_bytes(content.replace(b"HEAD", head))
+    (tmp_path / "known").write_bytes(content.replace(b"HEAD", head).replace(b"LINE", LINE))
     with pytest.raises(LshdupError, match=error):
-        load_baseline(tmp_path / "known", repair=False)
+        load_accepted(tmp_path / "known", "--baseline")
     if repaired:
-        assert load_baseline(tmp_path / "known", repair=True).shingle == WORDS
+        repaired = load_accepted(tmp_path / "known", "--baseline", repair=True)
+        assert repaired.texts == WORDS
+        assert len(repaired.lines) == content.count(b"LINE")
     else:
         with pytest.raises(LshdupError, match=error):
-            load_baseline(tmp_path / "known", repair=True)
+            load_accepted(tmp_path / "known", "--baseline", repair=True)

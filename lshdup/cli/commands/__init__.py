@@ -10,6 +10,7 @@ COMMANDS = {
     "report": "report",
     "folders": "folders",
     "passages": "passages",
+    "accept": "query:accept",
     "spark": "spark",
     "shingle": "steps:shingle",
     "signatures": "steps:signatures",

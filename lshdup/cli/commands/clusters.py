@@ -9,6 +9,7 @@ from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
     ClustersOptions,
+    accepted_options,
     across_option,
     against_option,
     check_option,
@@ -67,6 +68,7 @@ Examples:
                  "connect."),
     same_options,
     check_option("groups"),
+    accepted_options,
     exact_option,
     max_bucket_option,
     memory_option,

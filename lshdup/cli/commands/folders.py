@@ -12,6 +12,7 @@ from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_nothing
 from lshdup.cli.options import (
     FindOptions,
+    accepted_options,
     check_option,
     exact_option,
     list_columns,
@@ -52,6 +53,7 @@ Examples:
 """,
 )
 @table_options
+@accepted_options
 @exact_option
 @max_bucket_option
 @same_options

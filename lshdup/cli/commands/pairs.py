@@ -9,6 +9,7 @@ from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
     PairsOptions,
+    accepted_options,
     across_option,
     against_option,
     check_option,
@@ -77,6 +78,7 @@ Examples:
     plain_option("--changed-since", metavar="REF",
                   excludes=("--update-baseline", "--histogram", "--unmatched"),
                   help="Only pairs of documents that git says changed."),
+    accepted_options,
     exact_option,
     max_bucket_option,
     memory_option,

@@ -21,6 +21,7 @@ from lshdup.cli.columns import CONTAINED, column_names
 from lshdup.cli.find_pairs import (
     find_matches,
     find_pairs,
+    leave_out_accepted,
     open_comparison,
     open_removal,
     say_estimates,
@@ -45,22 +46,15 @@ from lshdup.compare.keep_rules import preference
 from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import Scores
 from lshdup.compare.verification import relations
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import ParameterError
 from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, find_in_lists, typed_name
 from lshdup.views.mails import Mails
+from lshdup.workspace.accepted import Accepted, Review, definition_of, load_accepted, names_from
 from lshdup.workspace.against import find_holders
 from lshdup.workspace.comparing import Comparison
-from lshdup.workspace.gate import (
-    Baseline,
-    Changes,
-    Review,
-    find_change_times,
-    find_repository,
-    load_baseline,
-    names_from,
-)
+from lshdup.workspace.gate import Changes, find_change_times, find_repository
 
 if TYPE_CHECKING:
     from lshdup.views.annotations import Annotation
@@ -254,11 +248,11 @@ class Gate:
     def __init__(self, path: Path | None, since: str | None, *, updates: bool) -> None:
         self._path, self._updates = path, updates
         self._since, self._changes = since, Changes(since) if since is not None else None
-        self._known: Baseline | None = None
+        self._known: Accepted | None = None
         if path is not None and updates:
             check_writable(path)
         if path is not None and (path.exists() or not updates):
-            self._known = load_baseline(path, repair=updates)
+            self._known = load_accepted(path, "--baseline", repair=updates)
 
     def accept(self, documents: DocumentList, _read: bool) -> tuple[()]:
         """Raise before the work if git cannot answer."""
@@ -315,9 +309,9 @@ class Gate:
         Returns also what is to be said about it.
         """
         known, shingle = self._known, listing.opened.here.shingle
-        if known is None or (self._updates and known.shingle != shingle):
-            known = Baseline(shingle)
-        known.check(path, shingle)
+        if known is None or (self._updates and known.texts != definition_of(shingle)):
+            known = Accepted(definition_of(shingle))
+        known.check(path, shingle, "write the baseline anew with --update-baseline")
         names = names_from(path.parent, listing.opened.names(listing.documents))
         texts = listing.opened.sides.prints.text_prints
         review = Review(known, texts, listing.documents, names)
@@ -330,11 +324,7 @@ class Gate:
         if session.console.exit_code():
             session.console.warn(f"{path} is not written, because of the error above")
             return review, ""
-        try:
-            now.save(path)
-        except OSError as error:
-            message = f"{path} cannot be written: {error.strerror}"
-            raise InputError(message, "make room, or name another file") from None
+        now.save(path)
         return review, f"; {path} has all of them now{f', {lines} dropped' if gone else ''}"
 
 
@@ -343,7 +333,7 @@ class Gate:
 
 def list_unmatched(session: Session, options: FindOptions, target: Target) -> int:
     """Print the documents of DOCS that are near no document of OTHER, and return their number."""
-    opened = open_comparison(session, options)
+    opened = leave_out_accepted(session, options, open_comparison(session, options))
     console, here = session.console, opened.here
     matches = find_matches(session, opened)
     alone = np.flatnonzero(matches.right < 0)

@@ -1,8 +1,12 @@
-"""`lshdup query`."""
+"""`lshdup query`, and `lshdup accept`."""
 
+import json
+import os
+import sys
 from collections.abc import Iterator
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from itertools import chain, combinations, islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -10,9 +14,10 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
-from lshdup.cli.help import amend, define, option, stack
+from lshdup.cli.help import amend, define, option, plain_option, stack
 from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
+    accepted_options,
     band_options,
     list_columns,
     measure_option,
@@ -25,7 +30,8 @@ from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
-from lshdup.workspace.lookup import NamedDocument, look_up
+from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, ShingleParams
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
@@ -43,6 +49,8 @@ class QueryOptions(OutputOptions):
     measure: str
     same: str | None
     top: int | None
+    accepted: Path | None = None
+    show_accepted: bool = False
 
 
 @list_columns("query", "query-containment")
@@ -67,6 +75,7 @@ Examples:
            help="At most N documents for each DOC: the most similar ones; of equally similar "
                 "ones, the first names."),
     same_option,
+    accepted_options,
     option("--check", is_flag=True, brief=True,
             help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked "
                  "up."),
@@ -144,7 +153,7 @@ def _rows(
         if console.is_check and not holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        for row in _find(session, collection, indexed, side, query, shown, options):
+        for row in _find(session, collection, indexed, side, query, each.name, options):
             yield (*row, each.name)
 
 
@@ -167,18 +176,29 @@ def _find(
     indexed: "IndexedCollection | None",
     side: "Side",
     query: "Query",
-    shown: str,
+    name: bytes,
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of a document, without its name."""
     import numpy as np
 
+    from lshdup.compare.scored_pairs import unpack_pairs
     from lshdup.compare.sides import LEVELS
     from lshdup.compare.verification import relations
+    from lshdup.workspace.accepted import find_accepted
     from lshdup.workspace.index import find_near
 
     same, threshold = options.same, options.threshold
     near = find_near(session.workspace, side, query, threshold, indexed)
+    documents, n = collection.documents, len(near.documents)
+    if not options.show_accepted:
+        prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
+        named = [*documents.typed_names(near.documents), name]
+        accepted = find_accepted(
+            session.run, options.accepted, [documents], collection.shingle, prints,
+            lambda rows: [named[row] for row in rows.tolist()], of=n,
+        )  # fmt: skip
+        near = near.take(np.setdiff1d(np.arange(n), unpack_pairs(accepted)[0]))
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]
@@ -188,7 +208,7 @@ def _find(
         if indexed is None:
             likeness = f"has containment {threshold:g} or more with"
         likeness = f"has the same {same} as" if same else likeness
-        session.console.say(f"none of {stored} {likeness} {shown}")
+        session.console.say(f"none of {stored} {likeness} {printable(name)}")
     warn_of_changes(session, collection.documents, near.documents)
     names = collection.documents.typed_names(near.documents)
     scores: list[list[Cell]] = [near.similarity.tolist()]
@@ -199,3 +219,144 @@ def _find(
         scores = [*shares, sizes.tolist(), relation]
     words = (LEVELS[level] for level in levels.tolist())
     return zip(names, *scores, words, strict=True)
+
+
+# --- what is no duplicate ---
+
+
+@dataclass(frozen=True)
+class AcceptOptions:
+    """The options of `accept`."""
+
+    names: tuple[bytes, ...]
+    note: str
+    from_: IO[bytes] | None
+    accepted: Path | None
+
+
+@define(
+    "accept",
+    AcceptOptions,
+    short_help="remember that documents are no duplicates",
+    epilog="""\b
+Examples:
+  lshdup index sample_corpus && lshdup accept ISC.txt MIT.txt
+  lshdup pairs sample_corpus/udhr -t 0.9 | lshdup accept -
+""",
+)
+@stack(
+    click.argument("names", nargs=-1, type=DocumentName(), metavar="[A B...|-]"),
+    plain_option("--note", default="", metavar="TEXT", show_default=False, brief=True,
+                 help="Why, for who reads the file."),
+    plain_option("--from", "from_", metavar="FILE", brief=True, excludes=("NAMES",),
+                 type=click.File("rb"),
+                 help="Accept the pairs in this file: lines of `lshdup pairs`, or the list that "
+                      "the page of `lshdup report` saves; - is standard input."),
+    plain_option("--accepted", metavar="FILE", show_default=f"{ACCEPTED_FILE} beside DOCS",
+                 type=click.Path(readable=False, dir_okay=False, path_type=Path), brief=True,
+                 help="Add them there."),
+    store_options,
+)  # fmt: skip
+def accept(ctx: click.Context, options: AcceptOptions) -> int:
+    """Remember that documents are no duplicates: all pairs of those that are named, or with - the
+    pairs on standard input.
+
+    An accepted pair is in no answer of `pairs`, `clusters`, `folders`, `report` and `query`, until
+    the text of one of its two documents changes. Neither is dropped for the other. A and B are
+    names in the store or their unique ends, or other files. The pairs are written to a file in the
+    folder that DOCS of the last run names, or beside the file; of documents outside of the store,
+    beside A. To forget a pair, remove its line.
+    """
+    pairs, is_list = _read_pairs(options)
+    with open_session(ctx) as session:
+        from lshdup.workspace import accepted
+
+        collection = session.load_last_collection()
+        found: dict[bytes, tuple[NamedDocument, int]] = {}
+        is_text = collection is not None and collection.shingle != WHOLE_DOCUMENTS
+        shingle = merge_shingle_params(collection if is_text else None, session.request.given)
+        for name in dict.fromkeys(chain(*pairs)):
+            try:
+                document = look_up(name, collection)
+                found[name] = document, _fingerprint(document, shingle)
+            except InputError as error:
+                if not is_list:
+                    raise
+                session.console.error(error)
+        lines: dict[Path, list[accepted.Line]] = {}
+        for pair in pairs:
+            if all(name in found for name in pair):
+                (a, a_text), (b, b_text) = map(found.__getitem__, pair)
+                path = options.accepted or _find_file(a)
+                named = accepted.names_from(path.parent, [a.name, b.name])
+                if named[0] == named[1]:
+                    message = f"{printable(a.name)} is named twice"
+                    raise InputError(message, "name two documents")
+                line = accepted.make_line(named[0], a_text, named[1], b_text)
+                lines.setdefault(path, []).append(line)
+        for path, some in lines.items():
+            before = accepted.Accepted(accepted.definition_of(shingle))
+            if os.path.lexists(path):
+                before = accepted.load_accepted(path, "--accepted" if options.accepted else "")
+            before.check(path, shingle, "name another file: --accepted FILE")
+            made = before.add(some, options.note)
+            made.save(path)
+            new = count_of(len(made.lines.keys() - before.lines.keys()), "pair")
+            session.console.summarize(f"{path}: {new} accepted, {len(made.lines):,} in all")
+        return session.console.exit_code()
+
+
+def _read_pairs(options: AcceptOptions) -> tuple[list[tuple[bytes, bytes]], bool]:
+    """Return the pairs of names, and whether a list has them. Raise InputError without any."""
+    names, hint = dict.fromkeys(options.names), "give lines as `lshdup pairs` prints them"
+    source = sys.stdin.buffer if tuple(names) == (b"-",) else options.from_
+    pairs = [] if b"-" in names else list(combinations(names, 2))
+    for number, line in enumerate(source.read().split(b"\n") if source is not None else (), 1):
+        try:
+            if line.startswith(b"{"):
+                row = json.loads(line)
+                pairs.append((os.fsencode(row["a"]), os.fsencode(row["b"])))
+            elif line:
+                a, b, *_ = line.rstrip(b"\r").split(b"\t")
+                pairs.append((a, b))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            message = f"line {number} of the list is no pair"
+            raise InputError(message, hint) from None
+    if not pairs and source is None:
+        message = "nothing to accept"
+        raise InputError(message, f"name two documents or more, or {hint}")
+    return pairs, source is not None
+
+
+def _find_file(document: NamedDocument) -> Path:
+    """Return the file for the pairs of a document: in the folder of DOCS that holds it."""
+    from lshdup.workspace.accepted import list_folders
+
+    folder = os.path.dirname(document.name)  # noqa: PTH120 (bytes path)
+    if document.collection is not None:
+        documents = document.collection.documents
+        path = os.path.realpath(documents.path(document.index))
+        folders = [(os.path.realpath(each or b"."), each) for each in list_folders([documents])]
+        above = (each for each in folders if os.path.commonpath([each[0], path]) == each[0])
+        _, folder = max(above, default=(b"", folder))
+    return Path(os.fsdecode(folder)) / ACCEPTED_FILE
+
+
+def _fingerprint(document: NamedDocument, shingle: ShingleParams) -> int:
+    """Return the fingerprint of the text of a document: of one of the store, as it was compared."""
+    import numpy as np
+
+    from lshdup.shingling.shingler import Shingler
+
+    collection, row = document.collection, np.array([document.index])
+    if collection is not None and len(collection.documents.changed(row)):
+        message = f"{printable(document.name)} has changed since it was compared"
+        raise InputError(message, "run `lshdup pairs DOCS` again")
+    if collection is not None and collection.shingle == shingle:
+        made = collection.prints.text_prints[document.index]
+    else:
+        made = Shingler(shingle).shingle_decoded([document.utf8(shingle)])[1][0]
+    if not made:
+        message = f"{printable(document.name)} has no tokens: it is in no pair"
+        raise InputError(message, "leave it out")
+    return int(made)

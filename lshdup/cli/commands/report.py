@@ -8,6 +8,7 @@ from lshdup.base.system import is_stdout
 from lshdup.cli.help import define, option, plain_option, refuse
 from lshdup.cli.options import (
     ReportOptions,
+    accepted_options,
     against_option,
     exact_option,
     keep_options,
@@ -34,6 +35,7 @@ Examples:
 """,
 )
 @table_options
+@accepted_options
 @measure_option
 @against_option("Only pairs of DOCS with documents of OTHER, and what they share")
 @exact_option

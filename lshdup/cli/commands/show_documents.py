@@ -47,6 +47,7 @@ from lshdup.views.terminal import (
     render,
     summarize,
 )
+from lshdup.workspace.accepted import find_accepted
 from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import load_or_build_filter
@@ -298,7 +299,9 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
         message = f"{printable(named.name)} is not in the store: its group is not known"
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
-    found = load_or_find_clusters(session.workspace, indexed, rule, session.request)
+    documents, prints = collection.documents, collection.prints.text_prints
+    apart = find_accepted(session.run, None, [documents], params, prints, documents.typed_names)
+    found = load_or_find_clusters(session.workspace, indexed, rule, session.request, apart)
     clusters = found.clusters
     kept, *others = members = clusters.group_of(named.index)
     if not others:

@@ -137,6 +137,21 @@ function nameOf(d) {
 
 const sizeOf = (d) => plural(documents.shingles[d], "shingle");
 
+const accepted = new Map();  // what a person calls no duplicates: pairs of documents, by the pair of their kinds
+
+/** A button that puts the documents of two kinds on the list of pairs that are no duplicates, or takes them from it. */
+function acceptButton(from, to) {
+  const key = from < to ? `${from},${to}` : `${to},${from}`, button = element("button", { className: "accept", type: "button", textContent: "not a duplicate" });
+  const press = () => button.setAttribute("aria-pressed", String(accepted.has(key)));
+  button.addEventListener("click", () => {
+    if (!accepted.delete(key)) accepted.set(key, kinds[from].flatMap((a) => kinds[to].map((b) => [a, b])));
+    press();
+    drawAccepted();
+  });
+  press();
+  return button;
+}
+
 /** What differs from one document to another. */
 function passagesOf(from, to) {
   const box = element("div", { className: "passages", tabIndex: 0 });
@@ -276,7 +291,7 @@ function drawGroup(group) {
     if (group.kind in variants && group.members.length > 1) list.append(variantsOf(group));
     list.append(plainRow("", nameOf(group.first), `kept, ${sizeOf(group.first)}`));
     return appendSome(list, [...copiesOf(group.kind), ...group.members.flatMap(({ kind, similarity }) => [
-      () => openable(scoreText(similarity), nameOf(kinds[kind][0]), sizeOf(kinds[kind][0]), () => passagesOf(group.kind, kind)),
+      () => openable(scoreText(similarity), nameOf(kinds[kind][0]), sizeOf(kinds[kind][0]), () => element("div", {}, acceptButton(group.kind, kind), passagesOf(group.kind, kind))),
       ...copiesOf(kind, similarity, " as the one above"),
     ])]);
   });
@@ -290,7 +305,7 @@ function drawPair(pair) {
       () => appendSome(element("ul", { className: "inside" }), [() => plainRow("1", nameOf(pair.first), ""), ...copiesOf(pair.kind)]));
   }
   return openable(scoreText(pair.similarity), label, pair.more ? `and ${plural(pair.more, "pair")} of copies` : "",
-    () => element("div", { className: "inside" }, passagesOf(pairs.left[pair.at], pairs.right[pair.at])));
+    () => element("div", { className: "inside" }, acceptButton(pairs.left[pair.at], pairs.right[pair.at]), passagesOf(pairs.left[pair.at], pairs.right[pair.at])));
 }
 
 /** Where a passage stands: its document, and its bytes there. */
@@ -379,6 +394,15 @@ function drawLists() {
   if (data.changed) warnings.push(`${plural(data.changed, "document")} changed or vanished since the last run: nothing near them goes; run it again with DOCS`);
   $("warning").textContent = warnings.join("\n");
   $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit keep${isNul ? " -0" : ""} > keep.txt`;
+}
+
+/** The pairs that are no duplicates, as lines of `lshdup pairs`. */
+function drawAccepted() {
+  const nameOf = (d) => lists.names[documents.line[d]];
+  const pairs = lists ? [...accepted.values()].flat().map((pair) => pair.map(nameOf)).filter((pair) => pair.every(Boolean)) : [];
+  $("accepted").hidden = !pairs.length;
+  $("save-accepted").textContent = `Save ${plural(pairs.length, "pair")} of no duplicates`;
+  $("save-accepted").onclick = () => save("accepted.txt", pairs.map((pair) => pair.join("\t")), "\n");
 }
 
 /** What was not compared: how many for each reason, and the names. */

@@ -1,0 +1,359 @@
+"""Pairs that a person has accepted, in a file of JSON Lines: beside the documents, or the baseline
+of a gate.
+
+A pair is known by the names of its documents and by the fingerprints of their sequences of tokens.
+A document that has changed is not known. One that was renamed is: it takes a name that is gone.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.atomic import replace_file
+from lshdup.base.frozen import dataclass
+from lshdup.base.memory import rows_of, slices_of
+from lshdup.base.ragged import distinct
+from lshdup.base.run import Run
+from lshdup.base.wording import count_of, printable
+from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
+from lshdup.errors import InputError, LshdupError, ParameterError
+from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, ShingleParams
+from lshdup.shingling.shingler import Shingler
+from lshdup.sources.document_list import DocumentList
+from lshdup.workspace.lookup import NamedDocument
+from lshdup.workspace.request import check_conflict
+
+#: The names of two documents, ascending, and the fingerprints of their texts.
+Line = tuple[bytes, bytes, int, int]
+
+_HEAD = {"lshdup": "accepted pairs", "version": 1}
+
+_CELLS = ("a", "b", "a_text", "b_text", "note")
+
+#: Parameters on which the fingerprint of a text does not depend.
+_NOT_OF_TEXTS = {"k": 0, "bag": False, "min_tokens": 0}
+
+#: Distinct pairs of classes that are gathered before they are merged.
+_GATHERED = 1 << 20
+
+
+def definition_of(shingle: ShingleParams) -> ShingleParams:
+    """Return the parameters that fingerprints of texts depend on; all others have their default."""
+    return ShingleParams.from_json(shingle.to_json() | _NOT_OF_TEXTS)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """Known pairs, as a file has them.
+
+    texts : of `definition_of`.
+    lines : the note of each pair.
+    of_texts : whether all pairs of documents that lines name are known whose texts are a pair in
+        any line; so a baseline needs one line for each further copy. Else the lines are all.
+    """
+
+    texts: ShingleParams
+    lines: Mapping[Line, str] = field(default_factory=dict)
+    of_texts: bool = False
+
+    @cached_property
+    def names(self) -> dict[int, set[bytes]]:
+        """The names of the documents of each fingerprint."""
+        names: dict[int, set[bytes]] = {}
+        for a, b, text_a, text_b in self.lines:
+            names.setdefault(text_a, set()).add(a)
+            names.setdefault(text_b, set()).add(b)
+        return names
+
+    def count_gone(self, now: "Accepted") -> int:
+        """Return how many lines stand for nothing that is in `now`."""
+        before, after = (Counter(tuple(sorted(x[2:])) for x in each.lines) for each in (self, now))
+        return (before - after).total()
+
+    def check(self, path: Path, shingle: ShingleParams, remedy: str) -> None:
+        """Raise ArtifactError if fingerprints of these parameters are others."""
+        wanted: Mapping[str, Any] = definition_of(shingle).to_json()
+        check_conflict(str(path), self.texts, wanted, f"leave that out, or {remedy}")
+
+    def add(self, lines: Iterable[Line], note: str) -> "Accepted":
+        """Return the pairs with some more; lines of their names with other texts go."""
+        more = {line: note or self.lines.get(line, "") for line in lines}
+        named = {line[:2] for line in more}
+        kept = {line: old for line, old in self.lines.items() if line[:2] not in named}
+        return replace(self, lines=kept | more)
+
+    def save(self, path: Path) -> None:
+        """Write the file: a line a pair, sorted by names. Raise InputError if that fails."""
+        texts = {
+            name: is_ for name, is_ in self.texts.to_json().items() if name not in _NOT_OF_TEXTS
+        }
+        rows: list[dict[str, Any]] = [
+            _HEAD | {"of": "texts" if self.of_texts else "pairs", "texts": texts}
+        ]
+        for line in sorted(self.lines):
+            cells = *map(os.fsdecode, line[:2]), *(f"{each:016x}" for each in line[2:])
+            rows.append(dict(zip(_CELLS, (*cells, self.lines[line]), strict=True)))
+        try:
+            with replace_file(path) as file:
+                for row in rows:
+                    text = json.dumps(row, ensure_ascii=False)
+                    file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        except OSError as error:
+            message = f"{path} cannot be written: {error.strerror}"
+            raise InputError(message, "make room, or name another file") from None
+
+
+def make_line(a: bytes, text_a: int, b: bytes, text_b: int) -> Line:
+    """Return the line of two documents, by their names and fingerprints."""
+    (a, text_a), (b, text_b) = sorted(((a, text_a), (b, text_b)))
+    return a, b, text_a, text_b
+
+
+def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
+    """Load a file of known pairs.
+
+    option : that names it; "" for one beside the documents.
+    repair : skip lines that are no pair, as of a merge conflict, instead of refusing them.
+
+    Errors: InputError if there is none, ParameterError if the file is another one, or is damaged.
+    """
+    what, kind, anew = f"{option} {path}".strip(), "list of accepted pairs", "`lshdup accept A B`"
+    if option == "--baseline":
+        kind, anew = "baseline", "--update-baseline"
+    try:
+        head, *texts = path.read_bytes().splitlines() or [b""]
+    except OSError as error:
+        message = f"{what} cannot be read: {error.strerror}"
+        raise InputError(message, f"name another file; {anew} writes one") from None
+    try:
+        said = json.loads(head)
+        shingle = ShingleParams.from_json(said.pop("texts") | _NOT_OF_TEXTS)
+        of = said.pop("of")
+        is_one = said == _HEAD and of in ("texts", "pairs")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, LshdupError):
+        is_one = False
+    if not is_one:
+        message = f"{what} is no {kind} of this version of lshdup"
+        raise ParameterError(message, f"name another file, or remove it: {anew} writes it anew")
+    lines = dict[Line, str]()
+    for number, text in enumerate(texts, 2):
+        try:
+            line, note = _parse(text)
+            lines[line] = note
+        except (ValueError, KeyError, TypeError, RecursionError):
+            if not repair:
+                message = f"{what} is damaged: line {number} is no pair"
+                hint = "mend a merge that left its marks there, or remove the line"
+                raise ParameterError(message, hint) from None
+    return Accepted(shingle, lines, of == "texts")
+
+
+def _parse(text: bytes) -> tuple[Line, str]:
+    a, b, *prints, note = map(({"note": ""} | json.loads(text)).__getitem__, _CELLS)
+    a_text, b_text = map(bytes.fromhex, prints)
+    if not len(a_text) == len(b_text) == 8 or not isinstance(note, str):
+        raise ValueError
+    texts = int.from_bytes(a_text), int.from_bytes(b_text)
+    return make_line(os.fsencode(a), texts[0], os.fsencode(b), texts[1]), note
+
+
+class Review:
+    """The documents of a run, held against known pairs.
+
+    Parameters
+    ----------
+    accepted : the known pairs.
+    prints : uint64 array of shape (n,), fingerprints of the token sequences.
+    documents : int64 array, ascending, the documents that may be in a known pair.
+    names : their names, as in the file.
+
+    is_known : bool array of shape (n,), which documents the file names.
+
+    """
+
+    def __init__(
+        self,
+        accepted: Accepted,
+        prints: NDArray[np.uint64],
+        documents: NDArray[np.int64],
+        names: list[bytes],
+    ) -> None:
+        self._accepted, self._prints, self._documents = accepted, prints, documents
+        #: The documents of each name, by fingerprint.
+        self._names: dict[int, dict[bytes, list[int]]] = {}
+        texts = prints[documents].tolist()
+        for document, text, name in zip(documents.tolist(), texts, names, strict=True):
+            self._names.setdefault(text, {}).setdefault(name, []).append(document)
+        #: What stands in the file for each document: a name, or with `of_texts` a text.
+        self._place = np.full(len(prints), -1, np.int64)
+        numbers: dict[tuple[int, bytes], int] = {}
+
+        def number(text: int, name: bytes) -> int:
+            return numbers.setdefault((text, b"" if accepted.of_texts else name), len(numbers))
+
+        for text, known in accepted.names.items():
+            group = self._names.get(text, {})
+            gone, new = sorted(known.difference(group)), [n for n in group if n not in known]
+            there = {name: name for name in known.intersection(group)}
+            for name, same in (there | dict(zip(new, gone, strict=False))).items():
+                self._place[group[name]] = number(text, same)
+        self.is_known = self._place >= 0
+        ends = [(number(x, a), number(y, b)) for a, b, x, y in accepted.lines]
+        left, right = np.sort(np.array(ends, np.int64).reshape(-1, 2)).T
+        self._keys = distinct(pack_pairs(left, right))[0]
+
+    def is_new(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which pairs are not known: bool array of the shape of `left`."""
+        known = self.is_known[left] & self.is_known[right]
+        known &= hold_pairs(self._keys, self._place[left], self._place[right])
+        new: NDArray[np.bool_] = ~known
+        return new
+
+    def list_pairs(self) -> NDArray[np.uint64]:
+        """Return all known pairs of documents: ascending keys, the lower number left."""
+        members: dict[int, list[int]] = {}
+        documents = np.flatnonzero(self.is_known)
+        for document, at in zip(documents.tolist(), self._place[documents].tolist(), strict=True):
+            members.setdefault(at, []).append(document)
+        ends = zip(*(each.tolist() for each in unpack_pairs(self._keys)), strict=True)
+        some = (product(members.get(a, ()), members.get(b, ())) for a, b in ends)
+        pairs = {(min(i, j) << 32) + max(i, j) for each in some for i, j in each if i != j}
+        return np.array(sorted(pairs), np.uint64)
+
+    def summarize(self, pieces: Iterable[tuple[Any, ...]]) -> Accepted:
+        """Return the baseline in which all pairs of the run are known.
+
+        pieces : arrays left, right, and perhaps more, of the documents.
+        """
+        values, texts = distinct(self._prints[self._documents])[0], self._prints
+        keys, parts = np.zeros(0, np.uint64), list[NDArray[np.uint64]]()
+        for left, right, *_ in pieces:
+            a, b = (np.searchsorted(values, texts[each]) for each in (left, right))
+            parts.append(distinct(pack_pairs(np.minimum(a, b), np.maximum(a, b)))[0])
+            if sum(map(len, parts)) > _GATHERED:
+                keys, parts = distinct(np.concatenate([keys, *parts]))[0], []
+        keys = distinct(np.concatenate([keys, *parts]))[0]
+        notes, known = self._accepted.lines, values.tolist()
+        ends = ([known[at] for at in each.tolist()] for each in unpack_pairs(keys))
+        lines = {line: notes.get(line, "") for line in self._lines(zip(*ends, strict=True))}
+        return Accepted(self._accepted.texts, lines, of_texts=True)
+
+    def _lines(self, pairs: Iterable[tuple[int, int]]) -> Iterator[Line]:
+        """Yield the lines of pairs of texts, and one for each further document of a text."""
+        names = {
+            text: [name for name, some in group.items() for _ in some]
+            for text, group in self._names.items()
+        }
+        partner: dict[int, int] = {}
+        for a, b in pairs:
+            if a == b:
+                partner[a] = a
+                continue
+            partner.setdefault(a, b)
+            partner.setdefault(b, a)
+            yield make_line(names[a][0], a, names[b][0], b)
+        for a, b in partner.items():
+            for name in names[a][1:]:
+                yield make_line(name, a, names[b][0], b)
+
+
+def names_from(folder: Path, names: list[bytes]) -> list[bytes]:
+    """Return names as they are typed from a folder, for names typed from the current one."""
+    start = os.path.realpath(os.fsencode(folder))
+    if start == os.path.realpath(b"."):
+        return names
+    return [os.path.relpath(os.path.realpath(name), start) for name in names]
+
+
+# --- the file beside the documents ---
+
+
+def list_folders(lists: Iterable[DocumentList]) -> list[bytes]:
+    """Return the folders that DOCS name, and those of the files that they name, each once."""
+    paths = (
+        os.path.join(documents.home, name)  # noqa: PTH118 (bytes path)
+        for documents in lists
+        for name in documents.docs
+    )
+    folders = (p if os.path.isdir(p) else os.path.dirname(p) for p in paths)  # noqa: PTH120
+    return list({os.path.realpath(each or b"."): each for each in folders}.values())
+
+
+def _read_texts(
+    accepted: Accepted, path: Path, lists: Sequence[DocumentList]
+) -> NDArray[np.uint64]:
+    """Return the fingerprints of the texts of documents that lines name; 0 for all others.
+
+    Of documents that are compared by their bytes no text is known: these are read now.
+    """
+    prints = np.zeros(sum(map(len, lists)), np.uint64)
+    names = {os.path.join(os.fsencode(path.parent), n) for x in accepted.lines for n in x[:2]}  # noqa: PTH118
+    for name in names:
+        first = 0
+        for documents in lists:
+            spellings = (os.path.relpath(name, documents.home or b"."), os.path.realpath(name))
+            at = next((at for x in spellings if (at := documents.find(x)) is not None), None)
+            if at is not None:
+                with suppress(InputError, OSError):
+                    read = NamedDocument(name, raw=Path(os.fsdecode(name)).read_bytes())
+                    texts = Shingler(accepted.texts).shingle_decoded([read.utf8(accepted.texts)])
+                    prints[first + at] = texts[1][0]
+            first += len(documents)
+    return prints
+
+
+def find_accepted(
+    run: Run,
+    path: Path | None,
+    lists: Sequence[DocumentList],
+    shingle: ShingleParams,
+    prints: NDArray[np.uint64],
+    names: Callable[[NDArray[np.int64]], list[bytes]],
+    of: int | None = None,
+) -> NDArray[np.uint64]:
+    """Return the accepted pairs among documents, and say how many there are: ascending keys, the
+    lower number left.
+
+    Parameters
+    ----------
+    path : the file; None: those beside the documents.
+    lists : the documents, by their number one list after the other.
+    shingle : how fingerprints were made.
+    prints : uint64 array of shape (n,), fingerprints of the token sequences.
+    names : returns the names of documents (ascending int64 array), as typed from here.
+    of : the last document, if only its pairs are wanted.
+
+    Errors: as of `load_accepted`; ArtifactError if the file is of another definition of texts.
+
+    """
+    beside = (Path(os.fsdecode(each)) / ACCEPTED_FILE for each in list_folders(lists))
+    found = [np.zeros(0, np.uint64)]
+    for each in [path] if path is not None else filter(Path.is_file, beside):
+        accepted = load_accepted(each, "--accepted" if path is not None else "")
+        if shingle == WHOLE_DOCUMENTS:
+            prints = _read_texts(accepted, each, lists)
+        else:
+            accepted.check(each, shingle, "name another list: --accepted FILE")
+        texts = np.array(sorted(accepted.names), np.uint64)
+        parts = slices_of(len(prints))
+        some = [rows_of(each)[contains(texts, prints[each])] for each in parts]
+        few = np.concatenate([np.zeros(0, np.int64), *some])
+        pairs = Review(accepted, prints, few, names_from(each.parent, names(few))).list_pairs()
+        if of is not None:
+            pairs = pairs[unpack_pairs(pairs)[1] == of]
+        if len(pairs):
+            name = printable(str(each))
+            one, many = f"accepted pair of {name} is", f"accepted pairs of {name} are"
+            run.say(f"{count_of(len(pairs), one, many)} left out")
+        found.append(pairs)
+    return distinct(np.concatenate(found))[0]

@@ -1,0 +1,329 @@
+"""Accepted pairs: in no answer, against brute force, for any of them and by every method."""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.workspace.against import find_clusters_against, load_sides
+from lshdup.workspace.comparing import load_comparison, order_documents
+from lshdup.workspace.request import Request
+from tests import reference
+from tests.compare.test_clusters import as_dict, obvious_groups
+from tests.conftest import many, open_workspace
+
+THRESHOLD = 0.4
+GIVEN = {"threshold": THRESHOLD, "bands": 64, "rows": 1, "k": 1}
+#: Copies in bytes and in text, near ones, a chain, and one that is alone.
+TEXTS = {
+    "a": "a b c d e f g h", "a copy": "a b c d e f g h", "a third": "a b c d e f g h",
+    "a upper": "A B, C D E F G H", "b": "a b c d e f g i", "b copy": "a b c d e f g i",
+    "c": "c d e f g h i j", "d": "e f g h i j k l", "e": "g h i j k l m n", "z": "v w x y z",
+}  # fmt: skip
+NAMES = sorted(TEXTS)
+SETS = [set(text.lower().replace(",", "").split()) for text in map(TEXTS.get, NAMES)]
+NEAR = {
+    (a, b): reference.jaccard(SETS[a], SETS[b])
+    for a, b in combinations(range(len(NAMES)), 2)
+    if reference.jaccard(SETS[a], SETS[b]) >= THRESHOLD
+}
+APART = st.sets(st.sampled_from(list(combinations(range(len(NAMES)), 2))), max_size=20)
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs")
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text)
+    return os.fsencode(folder)
+
+
+def request_of(docs):
+    return Request((docs,), DocumentParams(), GIVEN)
+
+
+def without(opened, pairs):
+    keys = np.array(sorted((a << 32) + b for a, b in pairs), np.uint64)
+    return replace(opened, sides=opened.sides.leave_out(opened.run, keys))
+
+
+def inside(measure, a, b):
+    return len(SETS[a] & SETS[b]) / min(len(SETS[a]), len(SETS[b])) if measure else NEAR.get((a, b))
+
+
+def pairs_of(opened, collapse=False):
+    found = opened.expand_copies(opened.find_pairs(), collapse=collapse)
+    rows = [row for piece in found.pieces() for row in zip(*piece, strict=True)]
+    assert len(rows) == len(found)
+    return {tuple(sorted((int(a), int(b)))): float(score.real) for a, b, score in rows}
+
+
+METHODS = {
+    "bands": PairParams(), "exact": PairParams(exact=True),
+    "containment": PairParams(measure="containment"), "text": PairParams(same="text"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_pairs_are_all_but_the_accepted_ones(docs, method):
+    opened = load_comparison(
+        open_workspace(""), request_of(docs), METHODS[method], clustering=False
+    )
+    every = pairs_of(opened)
+    if method in ("bands", "exact"):
+        assert every == NEAR
+    assert len(every) >= 7
+
+    @settings(max_examples=many(200), deadline=None)
+    @given(APART)
+    @example(set(combinations(range(len(NAMES)), 2)))
+    def check(apart):
+        left = pairs_of(without(opened, apart))
+        assert left == {pair: score for pair, score in every.items() if pair not in apart}
+
+    check()
+
+
+def expected_groups(apart, order, same="", linkage="representative"):
+    """The obvious loop over the documents in an order; what chains connect is alone then."""
+    texts = {"bytes": lambda d: {TEXTS[NAMES[d]]}, "text": lambda d: {frozenset(SETS[d])}}
+    sets = [texts.get(same, SETS.__getitem__)(d) if d in order else set() for d in range(len(SETS))]
+
+    def is_candidate(a, b):
+        return (min(a, b), max(a, b)) not in apart
+
+    groups = obvious_groups(sets, is_candidate, order, THRESHOLD, linkage)
+    barred = apart | {(b, a) for a, b in apart}
+    return {d: (d, 1.0) if (d, led[0]) in barred else led for d, led in groups.items()}
+
+
+@pytest.mark.parametrize(
+    ("method", "linkage"),
+    [("bands", "representative"), ("bands", "single"), ("exact", "representative"),
+     ("exact", "single"), ("known", "representative"), ("bytes", ""), ("text", "")],
+)  # fmt: skip
+def test_groups_are_those_without_accepted_edges(docs, tmp_path_factory, method, linkage):
+    params = METHODS.get(method, PairParams(same=method if not linkage else ""))
+    workspace, wanted = open_workspace(""), request_of(docs)
+    if method == "known":  # The pairs of another run answer.
+        workspace = open_workspace(tmp_path_factory.mktemp("store") / "s")
+        load_comparison(workspace, wanted, params, clustering=False).find_pairs()
+    opened = load_comparison(workspace, wanted, params, clustering=True)
+    same = params.same
+
+    @settings(max_examples=many(150), deadline=None)
+    @given(APART, st.sampled_from(["", "longest", "path-order"]))
+    @example(set(combinations(range(len(NAMES)), 2)), "")
+    @example({(0, 1)}, "")
+    def check(apart, keep):
+        rule = ClusterParams(linkage or "representative", keep)
+        order = order_documents(workspace, opened.here, rule, wanted).order.tolist()
+        found = without(opened, apart).find_clusters(rule)
+        assert as_dict(found.clusters) == expected_groups(apart, order, same, linkage)
+        assert not any(found.clusters.representative[a] == b for a, b in apart)
+        for one in np.flatnonzero(found.copies).tolist():
+            assert SETS[one] == SETS[found.clusters.representative[one]]
+
+    check()
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(apart=APART)
+def test_the_most_central_one_is_never_an_accepted_partner(docs, apart):
+    opened = load_comparison(open_workspace(""), request_of(docs), PairParams(), clustering=True)
+    for linkage in ("representative", "single"):
+        rule = ClusterParams(linkage, "central")
+        own = without(opened, apart).find_clusters(rule).clusters
+        assert not any(b == own.representative[a] or a == own.representative[b] for a, b in apart)
+        if linkage == "representative":
+            for d in own.dropped.tolist():
+                assert (min(d, own.representative[d]), max(d, own.representative[d])) in NEAR
+
+
+@pytest.mark.parametrize("method", ["bands", "exact", "text", "bytes"])
+def test_against_others(docs, tmp_path_factory, method):
+    """Pairs, what is in none, and groups: numbers of OTHER are behind those of DOCS."""
+    other = tmp_path_factory.mktemp("other")
+    for name in NAMES[::2]:
+        shutil.copy(Path(os.fsdecode(docs)) / name, other / f"{name} there")
+    same, n = "" if method in METHODS and method != "text" else method, len(NAMES)
+    params = PairParams(exact=method == "exact", same=same)
+    both = load_sides(open_workspace(""), request_of(docs), (os.fsencode(other),), params)
+    every = pairs_of(both)
+    assert len(every) >= 6
+    across = sorted((a, b) for a in range(n) for b in range(n, n + len(NAMES[::2])))
+    rule = ClusterParams()
+
+    @settings(max_examples=many(100), deadline=None)
+    @given(st.sets(st.sampled_from([*across, *combinations(range(n), 2)]), max_size=30))
+    @example(set(across))
+    def check(apart):
+        opened = without(both, apart)
+        pairs = pairs_of(opened)
+        assert pairs == {pair: score for pair, score in every.items() if pair not in apart}
+        matches = opened.find_best_matches()
+        is_met = {a for a, _ in pairs}
+        assert set(np.flatnonzero(matches.right >= 0).tolist()) == is_met
+        assert all(pairs[a, n + int(matches.right[a])] == matches.similarity[a] for a in is_met)
+        own = find_clusters_against(opened, matches, np.zeros(0, np.int64), rule).clusters
+        led = own.representative.tolist()
+        assert not any(led[a] == b or led[b] == a for a, b in apart)
+        assert {a for a in range(n) if led[a] >= n} == is_met
+        rest = [d for d in range(n) if d not in is_met]
+        order = order_documents(opened.run, opened.here, rule, opened.request).order.tolist()
+        expected = expected_groups(apart, [d for d in order if d in rest], same)
+        assert {d: led[d] for d in rest} == {d: kept for d, (kept, _) in expected.items()}
+
+    check()
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def accepted_lines(path):
+    head, *lines = map(json.loads, Path(path).read_bytes().splitlines())
+    assert head["lshdup"] == "accepted pairs"
+    return [(line["a"], line["b"]) for line in lines]
+
+
+FOX = "the quick brown fox jumps over the lazy dog and then runs away from it into the wood "
+NEW = {"a": FOX, "b": f"{FOX} soon", "c": f"{FOX} late", "c copy": f"{FOX} late", "far": "one two"}
+
+
+@pytest.fixture
+def four(here):
+    Path("docs/in").mkdir(parents=True)
+    for name, text in NEW.items():
+        Path("docs", name).write_text(text)
+    return here
+
+
+def test_every_subset_by_the_command_line(run, four):
+    """Names with bytes that are no text, accepted from lines of `pairs` in each format."""
+    os.rename("docs/c copy", b"docs/c \xff")
+    every = run("pairs docs -q --format jsonl").lines
+    assert len(every) == 6
+    for chosen in (every[:1], every[2:4], every[1:], every):
+        Path("docs/lshdup-accepted.jsonl").unlink(missing_ok=True)
+        run("accept -", stdin="\n".join(chosen).encode())
+        assert run("pairs docs -q --format jsonl").lines == [x for x in every if x not in chosen]
+        rows = [json.loads(each) for each in chosen]
+        assert accepted_lines("docs/lshdup-accepted.jsonl") == sorted(
+            (os.path.basename(row["a"]), os.path.basename(row["b"])) for row in rows
+        )
+    tsv = run("pairs docs -q --show-accepted").out
+    Path("docs/lshdup-accepted.jsonl").unlink()
+    run("accept --from -", stdin=tsv)
+    assert run("pairs docs -q").out == b""
+    assert run("pairs docs -q --show-accepted").out == tsv
+
+
+def test_the_store_answers_with_and_without(run, four):
+    """Pairs and groups that are kept in the store are those of what is accepted now."""
+    plain = [run(line).out for line in ("pairs docs -q", "clusters docs -q")]
+    for _ in range(2):
+        run("accept a b")
+        assert [run(line).out for line in ("pairs -q", "clusters -q")] != plain
+        assert b"drop\tdocs/b\t" not in run("clusters -q").out
+        assert run("clusters docs -q").out == run("clusters -q").out
+        assert run("clusters -q").out == run("clusters docs -q --no-store").out
+        assert run("show docs/b -q").out != run("clusters -q").out
+        assert [run(line).out for line in ("pairs -q --show-accepted",)] == plain[:1]
+        os.unlink("docs/lshdup-accepted.jsonl")
+        assert [run(line).out for line in ("pairs -q", "clusters -q")] == plain
+
+
+def test_an_accepted_pair_lasts_until_a_text_changes(run, four):
+    run("index docs")
+    run("accept docs/a docs/b --note 'two notes'")
+    accepted = Path("docs/lshdup-accepted.jsonl").read_bytes()
+    assert b'"note": "two notes"' in accepted
+    near = lambda: {tuple(row[:2]) for row in run("pairs docs -q").rows}  # noqa: E731
+    assert ("docs/a", "docs/b") not in near()
+    assert ("docs/a", "docs/c") in near()
+    Path("docs/a").write_text(FOX.upper() + "!\r\n")  # the same words
+    os.rename("docs/b", "docs/in/renamed")
+    assert ("docs/a", "docs/in/renamed") not in near()
+    shutil.copy("docs/a", "docs/a2")
+    assert ("docs/a2", "docs/in/renamed") in near()
+    Path("docs/a").write_text(FOX + "now")
+    assert ("docs/a", "docs/in/renamed") in near()
+    assert Path("docs/lshdup-accepted.jsonl").read_bytes() == accepted
+    run("pairs docs -q")
+    run("accept docs/a docs/in/renamed")  # the line with the old text of a stays: other names
+    assert accepted_lines("docs/lshdup-accepted.jsonl") == [("a", "b"), ("a", "in/renamed")]
+    Path("docs/a").write_text(FOX + "at last")
+    run("pairs docs -q")
+    run("accept docs/a docs/in/renamed")
+    assert accepted_lines("docs/lshdup-accepted.jsonl") == [("a", "b"), ("a", "in/renamed")]
+
+
+@pytest.mark.parametrize(
+    ("line", "cwd"),
+    [("pairs .", "docs"), ("pairs ../a ../b ../c", "docs/in"), ("pairs ROOT/docs", "/")],
+)  # fmt: skip
+def test_the_file_is_found_from_elsewhere(run, four, line, cwd):
+    run("index docs")
+    run("accept docs/a docs/b")
+    line = line.replace("ROOT", str(four))
+    for more, is_there in (("", False), (" --show-accepted", True)):
+        rows = run(f"{line} -q --no-store{more}", cwd=cwd).rows
+        found = [[os.path.basename(name) for name in row[:2]] for row in rows]
+        assert (["a", "b"] in found) == is_there
+        assert ["a", "c"] in found
+
+
+def test_rows_of_files(run, four):
+    """Of records `--write` keeps both."""
+    texts = [json.dumps({"id": str(n), "text": text}) for n, text in enumerate(NEW.values())]
+    Path("rows.jsonl").write_text("".join(f"{each}\n" for each in texts))
+    options = "clusters rows.jsonl --id-field id --write out.jsonl -q"
+    run(options)
+    assert len(Path("out.jsonl").read_text().splitlines()) == 2
+    run("accept 0 1")
+    assert accepted_lines("lshdup-accepted.jsonl") == [("0", "1")]
+    run(options)
+    assert Path("out.jsonl").read_text().splitlines() == [texts[0], texts[1], texts[4]]
+
+
+def test_files_that_are_compared_by_their_bytes(run, four):
+    """No text of them is known: those of the list are read."""
+    for line in ("clusters docs -q --same bytes", f"clusters {four}/docs -q --same bytes"):
+        assert len(run(line).rows) == 2
+        run("accept docs/c 'docs/c copy'")
+        assert run(line).out == b""
+        assert len(run(line, "--show-accepted").rows) == 2
+        assert run("pairs docs -q --same bytes --check").out == b""
+        shutil.copy("docs/c", "docs/d")
+        assert len(run("pairs docs -q --same bytes").rows) == 2
+        for name in ("c", "c copy", "d"):
+            Path("docs", name).write_bytes(b"\0another")
+        assert len(run("pairs docs -q --same bytes").rows) == 3
+        os.unlink("docs/d")
+        os.unlink("docs/lshdup-accepted.jsonl")
+        for name in ("c", "c copy"):
+            Path("docs", name).write_text(NEW[name])
+
+
+def test_the_list_of_a_page_and_what_the_page_shows(run, four):
+    data = lambda line: json.loads(  # noqa: E731
+        run(line).out.split(b'<script id="data" type="application/json">')[1].split(b"</script>")[0]
+    )
+    before = data("report docs -q")
+    run("accept docs/c 'docs/c copy' docs/a")
+    after = data("report docs -q")
+    assert before["steps"]["pairs"][0] - after["steps"]["pairs"][0] == 3
+    assert data("report docs -q --show-accepted")["steps"] == before["steps"]
+    names = [after["documents"]["name"][kind[0]] for kind in after["kinds"]]
+    assert sorted(names) == ["a", "b", "c", "c copy"]
+    assert run("query docs/a -q").rows == [["docs/b", run("query docs/a -q").rows[0][1], ""]]
+    assert run("query docs/c --check --same text -q").out == b""
+    assert len(run("query docs/a -q --show-accepted").rows) == 3
