@@ -4,6 +4,7 @@ Click parses text into these frozen classes, one for each arrow of the data flow
 only these classes. Pure Python, no NumPy.
 """
 
+import os
 import re
 from collections.abc import Collection
 from dataclasses import field, fields, replace
@@ -402,6 +403,54 @@ class PairParams(_Params):
         if self.same:
             _check_choice("--same", self.same, SAME)
         _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+
+
+@dataclass(frozen=True)
+class AcrossParams(_Params):
+    """Which documents are of one origin, so that they are not compared: one of three.
+
+    depth : documents whose names begin with the same so many folders below DOCS.
+    field : records that have the same value of this field.
+    pattern : documents in whose names the first group of this regular expression, or if it has none
+        all of it, matches the same.
+    """
+
+    depth: int = 0
+    field: str = ""
+    pattern: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            re.compile(os.fsencode(self.pattern))
+        except re.error as error:
+            message = f"--across {quoted(self.pattern)} is no regular expression: {error}"
+            raise ParameterError(message, "write folder, field:NAME, or another one") from None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return what is typed as folder, folder:DEPTH, field:NAME or REGEX.
+
+        >>> AcrossParams.parse("folder:2").depth, AcrossParams.parse("field:a:b").field
+        (2, 'a:b')
+        >>> AcrossParams.parse("^([a-z]+)/").pattern
+        '^([a-z]+)/'
+        """
+        kind, mark, value = text.partition(":")
+        if kind == "folder":
+            is_depth = value.isdecimal() and int(value[:9]) > 0 and len(value) < 9
+            _check(is_depth or not mark, f"--across {text}: DEPTH must be a whole number from 1")
+            return cls(depth=int(value) if mark else 1)
+        if kind == "field" and mark:
+            _check(bool(value), "--across field: names no field", "write field:NAME")
+            return cls(field=value)
+        _check(bool(text), "--across is empty", "write folder, field:NAME, or a regular expression")
+        return cls(pattern=text)
+
+    def __str__(self) -> str:
+        """Return the parameters as they are typed."""
+        folder = f"folder:{self.depth}" if self.depth > 1 else "folder"
+        return folder if self.depth else (self.field and f"field:{self.field}") or self.pattern
 
 
 @dataclass(frozen=True)

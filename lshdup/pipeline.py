@@ -26,6 +26,7 @@ from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh import band_plan, band_table
 from lshdup.lsh.candidates import (
+    NO_ORIGINS,
     Components,
     SharedBuckets,
     candidate_pairs,
@@ -41,9 +42,8 @@ KERNELS = (
     "files.stat_files", "sets.copy_runs.uint8", "files.read_files",
     "shingles.byte_fingerprints", "text.inspect", "shingles.shingle_batch", "sketch.fast_sketch",
     "sets.order_by_key", "bands.band_keys", "bands.shared_buckets", "clusters.join_buckets",
-    "clusters.find_roots", "bands.number_buckets", "bands.link_partners",
-    "bands.bucket_pairs", "sets.possible_pairs", "sets.block_end",
-    "sets.copy_runs.uint64", "sets.sort_sets", "sets.pair_jaccard",
+    "clusters.find_roots", "bands.number_buckets", "bands.bucket_pairs", "sets.possible_pairs",
+    "sets.block_end", "sets.copy_runs.uint64", "sets.sort_sets", "sets.pair_jaccard",
 )  # fmt: skip
 
 _DEFAULTS = Params()
@@ -109,14 +109,22 @@ def find_near_duplicates(
     return DuplicatesFound(collection, index, found, pairs)
 
 
-def build_index(run: Run, collection: Collection, params: BandParams) -> Index:
+def build_index(
+    run: Run,
+    collection: Collection,
+    params: BandParams,
+    duplicate_of: NDArray[np.int64] | None = None,
+) -> Index:
     """Plan the bands and build the band table of a collection with signatures.
+
+    duplicate_of : of `Sides`, if documents of one origin are not compared.
 
     Errors: ParameterError if no plan keeps the promised recall.
     """
     signatures = np.asarray(collection.signatures)
     plan = band_plan.plan_bands(signatures.shape[1], params)
-    duplicate_of = find_exact_duplicates(run, collection.fingerprints)
+    if duplicate_of is None:
+        duplicate_of = find_exact_duplicates(run, collection.fingerprints)
     members = documents_to_compare(run, duplicate_of, collection.sizes)
     table = band_table.build_band_table(run, signatures, members, plan)
     return Index(plan, table, duplicate_of)
@@ -135,6 +143,7 @@ def find_clusters(
     preference: Preference,
     *,
     known: PairsFound | None = None,
+    origins: NDArray[np.uint32] = NO_ORIGINS,
     apart: NDArray[np.uint64] = NO_KEYS,
 ) -> ClustersFound:
     """Cluster all documents that have shingles, by the exact similarities of their candidates.
@@ -144,12 +153,14 @@ def find_clusters(
     Parameters
     ----------
     collection : documents and the sizes of their sets.
-    index : band table of the collection; None: all pairs are known, or none may be missed.
+    index : band table of the collection, of documents of each origin; None: all pairs are known, or
+        none may be missed.
     side : the collection, with the source of its sets.
     threshold : smallest similarity to the representative of a cluster.
     params : linkage, and the limit of buckets.
     preference : which document of a cluster is kept.
     known : verified pairs of the same candidates, if an earlier run has found them.
+    origins : of `Sides`.
     apart : ascending keys of pairs that are no edges, the lower number left. None of their two
         documents is dropped for the other.
 
@@ -158,8 +169,8 @@ def find_clusters(
 
     run.progress("groups", 0, 0)
     sizes, order = collection.sizes, preference.order
-    prints = collection.fingerprints
-    whole = index.duplicate_of if index else find_exact_duplicates(run, prints)
+    sides = Sides.of(run, side, duplicate_of=index.duplicate_of if index else None, origins=origins)
+    whole = sides.duplicate_of
     separated = Apart.of(run, apart, whole)
     duplicate_of = separated.duplicate_of
     members = documents_to_compare(run, duplicate_of, sizes)
@@ -174,7 +185,6 @@ def find_clusters(
     compared, linkage = -1, params.linkage
     if index is None and known is None:
         joining = run.but(progress=lambda _, done, n: run.progress("groups", done, n))
-        sides = Sides.of(run, side, duplicate_of=whole)
         known = compare(joining, sides, BandParams(threshold), PairParams(exact=True))
     if known is not None:
         buckets = known.buckets
@@ -185,10 +195,10 @@ def find_clusters(
         table, signatures = index.table, collection.signatures
         if separated.splits:
             table = band_table.build_band_table(run, np.asarray(signatures), members, index.plan)
-        shared = SharedBuckets.of(run, table, params.max_bucket)
+        shared = SharedBuckets.of(run, table, params.max_bucket, origins)
         buckets = shared.counts
         say_large_bucket(run, buckets, collection.documents.names, clustering=True)
-        components = Components.of(run, shared, ordered)
+        components = Components.of(run, shared, ordered, origins)
         side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(
             run, components, ordered, sizes, watch, threshold, linkage=linkage, apart=apart
@@ -207,10 +217,13 @@ def find_clusters(
             level=preference.level[best[duplicate_of]], linkage=linkage, apart=apart,
         )  # fmt: skip
     groups = clusters.complete_similarities(run, groups, sizes, watch)
-    groups = clusters.expand_clusters(groups, duplicate_of, order)
+    alone = clusters.find_alone(groups, linkage) if len(origins) else None
+    groups = clusters.expand_clusters(groups, duplicate_of, order, alone)
     a, b = unpack_pairs(apart)
     for one, other in ((a, b), (b, a)):  # what single linkage connects by other pairs
         freed = one[groups.representative[one] == other]
         groups.assign(freed, freed, 1.0)
+    if len(origins):
+        whole = find_exact_duplicates(run, collection.fingerprints)
     unreadable = distinct(np.concatenate(lost))[0]
     return ClustersFound(groups.without(unreadable), whole, compared, buckets, unreadable)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from benchmarks.sections import (
+    across,
     budgets,
     containment,
     decontamination,
@@ -26,7 +27,7 @@ from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
 
 #: Sections that take long, or much memory: only where they are named.
-ON_REQUEST = ("peers-all",)
+ON_REQUEST = ("peers-all", "across")
 
 SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "budgets": budgets.section,
@@ -48,4 +49,5 @@ SECTIONS: dict[str, Callable[[Bench], list[Table]]] = {
     "office": office.section,
     "spark": spark.section,
     "peers-all": peers.large_section,
+    "across": across.section,
 }

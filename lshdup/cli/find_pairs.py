@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lshdup.base.wording import count_of, printable
 from lshdup.cli.console import Console
 from lshdup.cli.messages import (
+    check_origins,
     describe_likeness,
     say_collection,
     say_contract,
@@ -48,8 +49,11 @@ def open_comparison(
         load_accepted(options.accepted, "--accepted")  # A damaged one is refused before the work.
     method = PairParams(options.max_bucket or 0, options.measure, options.exact, options.same or "")
     if not options.against:
-        opened = load_comparison(workspace, request, method, clustering=clustering)
+        opened = load_comparison(
+            workspace, request, method, clustering=clustering, across=options.across
+        )
         say_collection(session, opened.here, least)
+        check_origins(console, opened.sides.origins)
         return opened
     report_skipped = console.report_skipped_of_other
     opened = load_sides(workspace, request, options.against, method, report_skipped)
@@ -184,6 +188,7 @@ def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: i
     line += duration * console.is_verbose
     console.summarize(f"{line}; {console.seconds:.2f} s in all")
     has_histogram = method.measure == "jaccard" and not method.same
+    has_histogram &= opened.there is not None or not len(opened.sides.origins)
     if not pairs and has_histogram and threshold > _LOW_THRESHOLD:
         console.summarize(
             f"with --histogram --threshold {_LOW_THRESHOLD:g}, `lshdup pairs` counts the pairs"

@@ -13,7 +13,17 @@ from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, amend, option, plain_option, setting, stack
 from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
-from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, PlotPath, Share, Size
+from lshdup.cli.types import (
+    Across,
+    Level,
+    Lines,
+    Listed,
+    OutputPath,
+    Pattern,
+    PlotPath,
+    Share,
+    Size,
+)
 from lshdup.params import (
     HASHES,
     KEEP,
@@ -24,6 +34,7 @@ from lshdup.params import (
     SCHEMES,
     STORED_SCHEMES,
     TOKENS,
+    AcrossParams,
     BandParams,
     ClusterParams,
     PairParams,
@@ -220,6 +231,13 @@ measure_option = plain_option(
     help="jaccard, or containment: the share of the smaller one that is in the larger one.",
 )  # fmt: skip
 
+across_option = plain_option(
+    "--across", type=Across(), metavar="folder[:DEPTH]|field:NAME|REGEX",
+    excludes=("--against", "--histogram", "--keep central"),
+    help="Compare no documents of one origin: of one folder below DOCS, with one value of a field, "
+         "or with one match of REGEX in their names (its first group).",
+)  # fmt: skip
+
 collapse_option = option(
     "--collapse-copies", is_flag=True, excludes=("--unmatched",), brief=True,
     help="Each exact duplicate once, beside the first one.",
@@ -374,6 +392,7 @@ class FindOptions:
     against: tuple[bytes, ...] = ()
     measure: str = _PAIRS.measure
     collapse_copies: bool = False
+    across: AcrossParams | None = None
     accepted: Path | None = None
     show_accepted: bool = False
 
@@ -455,6 +474,7 @@ class PassagesOptions(WriteOptions):
     in_documents: int
     max_documents: int
     against: tuple[bytes, ...]
+    across: AcrossParams | None
     emit: str
     keep: str | None
     prefer: tuple[str, ...]

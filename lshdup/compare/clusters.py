@@ -192,7 +192,10 @@ def list_clusters(clusters: Clusters) -> ClusterListing:
 
 
 def expand_clusters(
-    clusters: Clusters, duplicate_of: NDArray[np.int64], preference: NDArray[np.int64]
+    clusters: Clusters,
+    duplicate_of: NDArray[np.int64],
+    preference: NDArray[np.int64],
+    alone: NDArray[np.bool_] | None = None,
 ) -> Clusters:
     """Return the clusters of all documents from clusters of one document a shingle set.
 
@@ -200,15 +203,30 @@ def expand_clusters(
 
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     preference : int64 array of shape (n,), all documents, the most preferred first.
+    alone : bool array of shape (n,), which representatives are not compared with their exact
+        duplicates, as these are of one origin: then each of them is alone.
     """
     best = choose_representatives(clusters.run, duplicate_of, preference)
     made = Clusters.empty(clusters.run, len(duplicate_of))
     for some in slices_of(len(duplicate_of)):
         own = clusters.representative[duplicate_of[some]]
         made.representative[some] = np.where(own < 0, -1, best[own])
+        if alone is not None:
+            lone = np.flatnonzero(alone[own] & (own == duplicate_of[some]))
+            made.representative[some][lone] = lone + some.start
         score = clusters.similarity[duplicate_of[some]]
         made.similarity[some] = np.where(own < 0, np.nan, score)
     return made
+
+
+def find_alone(clusters: Clusters, linkage: str) -> NDArray[np.bool_]:
+    """Return which representatives no third document connects with their exact duplicates of the
+    same origin: bool array of shape (n,). clusters : of one document a shingle set and origin.
+    """
+    sizes, is_single = clusters.sizes, linkage == "single"
+    return clusters.run.arrays.compute(
+        len(sizes), np.bool_, lambda some: (sizes[some] == 1) | (not is_single)
+    )
 
 
 def choose_representatives(

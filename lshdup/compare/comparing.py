@@ -7,16 +7,17 @@ The method is chosen in `compare`, and nowhere else: fingerprints for documents 
 the exact join, or bands.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.ragged import RaggedSets
+from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
 from lshdup.compare.results import Neighbours, PairsFound
-from lshdup.compare.scored_pairs import contains, gather_pairs, pack_pairs
-from lshdup.compare.sides import Sides, renumber
+from lshdup.compare.scored_pairs import Columns, contains, gather_pairs, pack_pairs
+from lshdup.compare.sides import LEVELS, Sides, renumber
 from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys, sort_keys
@@ -32,7 +33,7 @@ def compare(
     """Return all scored pairs of the sides at or above a threshold.
 
     Pairs of one side have the lower number first, or of containment the inner document. Pairs of
-    two sides are (left, right), whichever is inside the other.
+    two sides are (left, right), whichever is inside the other. No pair is of one origin.
 
     params : threshold and recall.
     plan : the bands, if bands are the method.
@@ -43,7 +44,7 @@ def compare(
         whole = replace(sides, duplicate_of=sides.apart.whole, apart=None)
         return separate_pairs(run, sides, compare(run, whole, params, method, plan))
     if method.same:
-        return _find_same(run, sides)
+        return _find_same(run, sides, method.same)
     run.progress("candidates", 0, 0)
     if method.is_join:
         return _join(run, sides, params.threshold, method.measure)
@@ -85,7 +86,7 @@ def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int 
         keys[:, at:end] = band_keys(run, np.asarray(side.signatures), plan)
         at = end
     table = sort_keys(run, keys, members)
-    met = candidate_pairs(run, table, max_bucket, *([] if sides.split is None else [sides.split]))
+    met = candidate_pairs(run, table, max_bucket, sides.origins)
     sides.expect(met.documents)
     return met
 
@@ -102,20 +103,28 @@ def verify(run: Run, met: Candidates, sides: Sides, threshold: float) -> PairsFo
     return PairsFound(pairs, verifier.candidates, met.buckets, estimated, verifier.by_estimate)
 
 
-def _find_same(run: Run, sides: Sides) -> PairsFound:
-    """Return the pairs across two sides that are the same; those within a side are duplicates."""
-    empty = np.zeros(0, np.uint32)
-    left, right = empty, empty
-    if sides.right is not None:
-        split = len(sides.left.sizes)
-        a, b = sides.separate(documents_to_compare(run, sides.duplicate_of, sides.sizes))
-        _, at_left, at_right = np.intersect1d(
-            sides.keys[a], sides.keys[b + split], return_indices=True
-        )
-        left, right = a[at_left].astype(np.uint32), (b[at_right] + split).astype(np.uint32)
-        same = sides.prints.compare(left, right) > 0  # They may share the key only.
-        left, right = left[same], right[same]
-    return PairsFound(gather_pairs(run, [(left, right, np.ones(len(left)))]), -1)
+def _find_same(run: Run, sides: Sides, same: str) -> PairsFound:
+    """Return the pairs across origins that are the same; those within an origin are duplicates."""
+    from lshdup.compare.medoids import pairs_of_rows  # Imported here to keep `query` fast.
+
+    members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
+    if not len(sides.origins):
+        members = members[:0]
+    keys = sides.keys[members]
+    order = np.argsort(keys, kind="stable")
+    members = members[order]
+    _, counts = distinct(keys)
+    rows = np.arange(len(members))
+    met = pairs_of_rows(rows, rows + 1, np.repeat(np.cumsum(counts), counts))
+    numbers, least = members.astype(np.uint32), LEVELS.index(same)
+
+    def confirmed() -> Iterator[Columns]:
+        for a, b in met:
+            left, right = numbers[a], numbers[b]
+            are_same = sides.prints.compare(left, right) >= least  # They may share the key only.
+            yield left[are_same], right[are_same], np.ones(int(are_same.sum()))
+
+    return PairsFound(gather_pairs(run, confirmed()), -1)
 
 
 def _join(run: Run, sides: Sides, threshold: float, measure: str) -> PairsFound:
@@ -123,9 +132,9 @@ def _join(run: Run, sides: Sides, threshold: float, measure: str) -> PairsFound:
     from lshdup.compare.exact_join import join_sets  # Imported here to keep `query` fast.
 
     members = documents_to_compare(run, sides.duplicate_of, sides.sizes)
-    sets, rows, split = sides.gather(run, members)
-    found = join_sets(run, sets, rows, threshold, measure, split)
-    if measure == "jaccard" or split is not None:
+    sets, rows, origins = sides.gather(run, members)
+    found = join_sets(run, sets, rows, threshold, measure, origins)
+    if measure == "jaccard" or sides.right is not None:
         found = ((np.minimum(a, b), np.maximum(a, b), scores) for a, b, scores in found)
     pairs = gather_pairs(run, found, np.float64 if measure == "jaccard" else np.complex128)
     return PairsFound(renumber(pairs, members, rows), -1)

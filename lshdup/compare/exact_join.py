@@ -32,6 +32,7 @@ from lshdup.compare.scored_pairs import Columns
 from lshdup.kernels import joins as kernels
 from lshdup.kernels.joins import Postings, Prefixes
 from lshdup.kernels.sets import count_elements, mark_elements
+from lshdup.lsh.candidates import NO_ORIGINS
 
 #: The least number of pairs a piece has room for; 24 bytes each.
 PIECE = 1 << 18
@@ -131,20 +132,24 @@ def write_postings(run: Run, prefixes: Prefixes) -> Postings:
     return postings
 
 
-def sides(order: NDArray[np.int64], split: int | None) -> Iterator[tuple[NDArray[np.bool_], ...]]:
-    """Yield which sets are indexed, and which probe them, in turn: (indexed, probing).
+def choose_turns(origins: NDArray[np.uint32], n: int) -> Iterator[tuple[NDArray[np.bool_], ...]]:
+    """Yield which of n sets are indexed, and which probe them, in turn: (indexed, probing).
 
-    Each set is compared with smaller ones; of two sides, with smaller ones of the other side.
+    Each set is compared with smaller ones of other origins. The largest origin is never held
+    against itself: it is held against all others, and these against it and, if they are of several
+    origins, against each other.
 
-    order : of `order_by_size`. split : the first number of the other side, or None.
+    origins : uint32 array of shape (n,); empty: all sets are compared.
     """
-    if split is None:
-        everything = np.ones(len(order), bool)
+    everything = np.ones(n, bool)
+    if not len(origins):
         yield everything, everything
-    else:
-        below = order < split
-        yield below, ~below
-        yield ~below, below
+        return
+    largest = origins == np.bincount(origins).argmax()
+    others = origins[~largest]
+    if len(others):
+        yield ~largest, everything if (others != others[0]).any() else largest
+        yield largest, ~largest
 
 
 def run_probes(
@@ -193,7 +198,7 @@ def join_sets(
     members: NDArray[np.int64],
     threshold: float,
     measure: str,
-    split: int | None = None,
+    origins: NDArray[np.uint32] = NO_ORIGINS,
 ) -> Iterator[Columns]:
     """Yield all pairs of the sets `members` with |A ∩ B| / |A ∪ B| or, for containment,
     |A ∩ B| / |A| >= threshold, |A| <= |B|.
@@ -203,8 +208,7 @@ def join_sets(
     members : int64 array of shape (m,), numbers of `sets`.
     threshold : above 0, at most 1; a pair is in if the quotient as a double reaches it.
     measure : one of MEASURES.
-    split : if set, only pairs of two sides, one below `split` and one not; common elements within
-        a side then cost nothing.
+    origins : of each set of `sets`; sets of one origin are no pair. Empty: all are compared.
 
     Yields pieces of (inside, holder, scores), in any order; at most `PIECE` pairs each.
 
@@ -217,21 +221,22 @@ def join_sets(
     shared = min_shared_sizes(sets.sizes[order], threshold, measure)
     prefixes = choose_prefixes(run, sets, order, _loosened(shared))
     outside = prefixes.sizes - prefixes.single - prefixes.kept
+    own = origins[order] if len(origins) else origins
     turns = [
         (prefixes._replace(kept=prefixes.kept * indexed), np.flatnonzero(probing))
-        for indexed, probing in sides(order, split)
+        for indexed, probing in choose_turns(own, len(order))
     ]
-    before = 0
+    before, probes = 0, sum(len(holders) for _, holders in turns)
     for indexed, holders in turns:
 
         def report(stage: str, done: int, _: int, before: int = before) -> None:
-            run.progress(stage, before + done, len(order))
+            run.progress(stage, before + done, probes)
 
         before += len(holders)
         postings = write_postings(run, indexed)
         part = run.but(progress=report)
         found = _probe_holders(
-            part, sets, order, holders, postings, outside, shared,
+            part, sets, order, own, holders, postings, outside, shared,
             threshold if measure == "jaccard" else 0.0,
         )  # fmt: skip
         for x, y, containment, similarity in found:
@@ -248,6 +253,7 @@ def _probe_holders(
     run: Run,
     sets: RaggedSets,
     order: NDArray[np.int64],
+    origins: NDArray[np.uint32],
     holders: NDArray[np.int64],
     postings: Postings,
     outside: NDArray[np.int64],
@@ -256,7 +262,7 @@ def _probe_holders(
 ) -> Iterator[_Piece]:
     """Yield the sets of lower rank near each of `holders`: (rank, rank, containment, similarity).
 
-    threshold : of the similarity; 0 for containment.
+    origins : by rank. threshold : of the similarity; 0 for containment.
     """
     n, room, sizes = len(order), PIECE, sets.sizes[order]
     # Rounded down: the kernel rules out a set too many.
@@ -275,8 +281,8 @@ def _probe_holders(
             local.ranks = np.empty((2, room), np.uint32)
             local.shares = np.empty((2, room), np.float64)
         written = kernels.join_sets(
-            sets.values, sets.offsets, order, threshold, min_shared, postings, marks, holders,
-            smallest, state, last, outside, local.hits, local.met, local.own, local.table,
+            sets.values, sets.offsets, order, origins, threshold, min_shared, postings, marks,
+            holders, smallest, state, last, outside, local.hits, local.met, local.own, local.table,
             *local.ranks, *local.shares,
         )  # fmt: skip
         x, y = local.ranks[:, :written].copy()

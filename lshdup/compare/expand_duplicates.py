@@ -187,11 +187,11 @@ def expand_copies(
 ) -> ExpandedPairs:
     """Return the pairs of all documents from pairs of one document a shingle set.
 
-    duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`, for each side by itself.
-    across : of two sides, the pairs with equal shingle sets, (left, right).
+    duplicate_of : int64 array of shape (n,), of `Sides`, for each origin by itself.
+    across : of several origins, the pairs with equal shingle sets, (left, right), ascending.
     collapse : whether an exact duplicate is paired with the first of its class only, m - 1 pairs
-        for m duplicates, instead of m (m - 1) / 2 and all pairs across classes. Of two sides: with
-        the first of the other side, m + n - 1 pairs instead of m n.
+        for m duplicates, instead of m (m - 1) / 2 and all pairs across classes. Of several origins:
+        with the first one of another origin, m - 1 pairs too.
     sizes : int64 array of shape (n,), shingles of each document; for pairs of containment, of which
         the smaller set is left. None: the lower number is left.
     estimated : uint64 array, ascending keys of the pairs whose similarity is an estimate.
@@ -205,7 +205,11 @@ def expand_copies(
         beside = duplicate_of
         if across is not None:
             twin = arrays.full(len(duplicate_of), -1, np.int64)
-            twin[across[0]], twin[across[1]] = across[1], across[0]
+            left, right = across[0][::-1], across[1][::-1]
+            twin[left], twin[right] = right, left  # NumPy writes in order: the first one stays.
+            if collapse:
+                again = (twin[across[1]] != across[0]) & (twin[across[0]] != across[1])
+                pairs = _without_equal(pairs, pack_pairs(*across)[again])
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
         low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
@@ -219,6 +223,15 @@ def expand_copies(
         within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
     total = classes.count_products(pairs) + within
     return ExpandedPairs(total, pairs, classes, estimated, NO_KEYS)
+
+
+def _without_equal(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
+    """Return the pairs without some of those with the largest similarity (ascending keys)."""
+    if not len(keys):
+        return pairs
+    offsets = pairs.offsets.copy()
+    offsets[1:] -= len(keys)
+    return replace(pairs, offsets=offsets, keys=pairs.keys[~contains(keys, pairs.keys)])
 
 
 def _with_copies(run: Run, pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:

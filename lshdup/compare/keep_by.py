@@ -35,7 +35,7 @@ def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -
     numbers: NDArray[np.float64] = arrays.full(n, np.nan, np.float64)
     is_missing: NDArray[np.bool_] = arrays.full(n, True, np.bool_)
     are_numbers, lacking = True, list[str]()
-    for rows, values in _read_values(run, documents, field, lacking):
+    for rows, values in read_values(run, documents, field, lacking, "--keep-by"):
         mine = rows[np.array([value is not None for value in values], bool)]
         written = np.array([value[:_TEXT] for value in values if value is not None], f"S{_TEXT}")
         is_missing[mine] = False
@@ -65,12 +65,14 @@ def _take(column: NDArray[np.integer], least: bool, rows: NDArray[np.int64]) -> 
     return column[rows] if least else ~column[rows]
 
 
-def _read_values(
-    run: Run, documents: DocumentList, field: str, lacking: list[str]
+def read_values(
+    run: Run, documents: DocumentList, field: str, lacking: list[str], option: str
 ) -> Iterator[tuple[NDArray[np.int64], Values]]:
     """Yield rows of files (int64 array) and their values.
 
-    lacking : gets a line for some rows of which none has the field.
+    lacking : gets a line for some rows of which none has the field. option : that names it.
+
+    Raises InputError if a file cannot be read again.
     """
     locations = documents.locations
     every = run.arrays.compute(len(documents), np.int64, rows_of)
@@ -86,6 +88,6 @@ def _read_values(
                     yield rows, documents.record_files.values(path, kind, spans, field)
                 except (OSError, RecordError) as error:
                     if isinstance(error, OSError) or error.reason != Reason.NO_TEXT:
-                        message = f"--keep-by reads {quoted(path)} again, and cannot: {error}"
+                        message = f"{option} reads {quoted(path)} again, and cannot: {error}"
                         raise InputError(message, RERUN) from None
                     lacking.append(error.detail)

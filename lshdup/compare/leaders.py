@@ -155,6 +155,9 @@ class _LeaderSearch:
         self._heads = arrays.full(components.count, _NONE, np.uint32)
         self._tails = arrays.empty(components.count, np.uint32)
         self._following = arrays.empty(components.bucket.shape, np.uint32)
+        self._origins, skips = components.origins, len(components.origins) > 0
+        self._turns = arrays.empty(components.count * skips, np.uint32)
+        self._others = arrays.empty((m * skips, components.bucket.shape[1]), np.uint32)
 
     def search(self) -> None:
         """Search component by component: as many at a time as make a block, or one larger one."""
@@ -208,8 +211,9 @@ class _LeaderSearch:
         """Assign the leaders found so far to positions; fetch only sets that may be similar."""
         near = np.empty(len(rest), np.uint8)
         kernels.have_leaders(
-            rest, self._expected, self._threshold, self._bucket, self._heads, self._following, near
-        )
+            rest, self._origins, self._expected, self._threshold, self._bucket, self._heads,
+            self._following, self._others, near,
+        )  # fmt: skip
         candidates, done = rest[near != 0], 0
         while done < len(candidates):
             block = self._block(candidates, done)
@@ -244,9 +248,9 @@ class _LeaderSearch:
     def _assign(self, positions: NDArray[np.uint32], *, since: int, add: bool) -> int:
         sets = self._sets
         return kernels.assign_leaders(
-            sets.values, sets.starts, sets.sizes, positions, since, add, self._threshold,
-            self._apart, self._bucket, self._heads, self._tails, self._following, self.leader,
-            self.similarity,
+            sets.values, sets.starts, sets.sizes, positions, self._origins, since, add,
+            self._threshold, self._apart, self._bucket, self._heads, self._tails, self._following,
+            self._turns, self._others, self.leader, self.similarity,
         )  # fmt: skip
 
 
@@ -292,7 +296,7 @@ def _unconnected_pairs(
 ) -> Iterator[PairArrays]:
     """Yield pairs of positions that share a bucket and are not connected yet.
 
-    Pairs of two leaders are not among them: they are not similar.
+    Pairs of two leaders are not among them: they are not similar. Nor are those of one origin.
 
     parent : the forest of connected positions, which changes while pairs are yielded.
     """
@@ -306,23 +310,25 @@ def _unconnected_pairs(
     for band in range(components.bucket.shape[1]):
         kernels.find_roots(parent)
         positions = in_question[components.bucket[in_question, band] != _NONE]
-        order = np.lexsort((parent[positions], components.bucket[positions, band]))
-        entries = positions[order].astype(np.uint32)
+        origins = components.origins[positions] if len(components.origins) else 0 * positions
+        order = np.lexsort((parent[positions], origins, components.bucket[positions, band]))
+        entries, origins = positions[order].astype(np.uint32), origins[order]
         numbers = components.bucket[entries, band]
-        bucket_ends, run_ends = _run_ends(numbers), _run_ends(numbers, parent[entries])
+        bucket_ends, run_ends = _run_ends(numbers), _run_ends(numbers, origins, parent[entries])
+        own_ends = _run_ends(numbers, origins) if len(components.origins) else run_ends
         state = np.zeros(2, np.int64)
         while state[0] < len(entries):
             left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
             n = kernels.unconnected_pairs(
-                entries, run_ends, bucket_ends, band, components.bucket, leader, parent, state,
-                left, right,
+                entries, own_ends, run_ends, bucket_ends, band, components.bucket, leader, parent,
+                state, left, right,
             )  # fmt: skip
             if n:
                 yield left[:n], right[:n]
                 size = min(2 * size, _PIECE)
 
 
-def _run_ends(*columns: NDArray[np.uint32]) -> NDArray[np.int64]:
+def _run_ends(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return for each index the end of the run of equal values in all columns."""
     n = len(columns[0])
     differs = np.any([column[1:] != column[:-1] for column in columns], axis=0)

@@ -144,7 +144,7 @@ def pairs_within(
     small, large = np.flatnonzero(elements <= BLOCK), np.flatnonzero(elements > BLOCK)
     rows = ranges(starts[small], counts[small])
     stops = np.repeat(starts[small + 1], counts[small])
-    yield from _pairs_of_rows(rows, rows + 1, stops)
+    yield from pairs_of_rows(rows, rows + 1, stops)
     for cluster in large.tolist():
         begin, stop = int(starts[cluster]), int(starts[cluster + 1])
         cuts = [begin]
@@ -154,10 +154,10 @@ def pairs_within(
         for block, upper in enumerate(cuts[:-1]):
             rows = np.arange(upper, cuts[block + 1])
             for low, high in zip(cuts[block:-1], cuts[block + 1 :], strict=True):
-                yield from _pairs_of_rows(rows, np.maximum(rows + 1, low), np.full(len(rows), high))
+                yield from pairs_of_rows(rows, np.maximum(rows + 1, low), np.full(len(rows), high))
 
 
-def _pairs_of_rows(
+def pairs_of_rows(
     rows: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield the pairs of each row with starts[i] … stops[i] - 1."""

@@ -1,7 +1,8 @@
 """One side of a comparison, or two under one numbering.
 
 A side says what is known of its documents, and has a function that gives their shingle sets.
-Documents of the right side are numbered behind those of the left one.
+Documents of the right side are numbered behind those of the left one. Documents of one *origin* are
+not compared: a side is one, and `--across` divides one side into several.
 
 Two documents are the same in bytes, in text, or not. Those of one text have the same sequence of
 tokens, under the normal form and the tokens of the run. Documents of the same bytes are documents
@@ -22,7 +23,7 @@ from lshdup.base.ragged import RaggedSets, SetSource, gather_sets
 from lshdup.base.run import Run
 from lshdup.compare.expand_duplicates import NO_KEYS, Apart
 from lshdup.compare.scored_pairs import Pairs, pack_pairs
-from lshdup.lsh.candidates import PairArrays, find_exact_duplicates
+from lshdup.lsh.candidates import NO_ORIGINS, PairArrays, find_exact_duplicates
 
 _I64 = NDArray[np.int64]
 
@@ -91,11 +92,12 @@ class Fingerprints:
         return run.arrays.compute(len(self.text_prints), np.uint64, keys_of)
 
     def find_duplicates(self, run: Run, same: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each document the first one that is the same: int64 array of shape (n,).
+        """Return for each document the first one that is the same: int64 array of shape (n,)."""
+        return self.confirm(run, find_exact_duplicates(run, self.keys(run, same, sizes)), same)
 
-        A document that shares the key of another one only is the same as none.
-        """
-        found, least = find_exact_duplicates(run, self.keys(run, same, sizes)), LEVELS.index(same)
+    def confirm(self, run: Run, found: NDArray[np.int64], same: str) -> NDArray[np.int64]:
+        """Return the first duplicate of each document, or itself if the two share the key only."""
+        least = LEVELS.index(same)
 
         def confirmed(some: slice) -> NDArray[np.int64]:
             rows, firsts = rows_of(some), np.asarray(found[some])
@@ -139,27 +141,23 @@ class Side:
         assert self.prints is not None
         return self.prints.keys(run, same, self.sizes)
 
-    def find_duplicates(self, run: Run, same: str) -> NDArray[np.int64]:
-        """Return the first exact duplicate of each document: int64 array of shape (n,)."""
-        if not same:
-            return find_exact_duplicates(run, self.fingerprints)
-        assert self.prints is not None
-        return self.prints.find_duplicates(run, same, self.sizes)
-
 
 @dataclass(frozen=True)
 class Sides:
     """One side, or two: the left one is compared with itself, or with the right one.
 
+    origins : uint32 array of shape (n,), numbers from 0; documents of one origin are not compared.
+        Empty: all are.
     keys : uint64 array of shape (n,), equal for documents that are exact duplicates: fingerprints
         of the sets, or of texts or bytes if documents are compared for sameness.
-    duplicate_of : int64 array of shape (n,), the first exact duplicate of each document on its own
-        side.
+    duplicate_of : int64 array of shape (n,), the first exact duplicate of each document of its own
+        origin.
     apart : pairs that are left out; None: none is.
     """
 
     left: Side
     right: Side | None
+    origins: NDArray[np.uint32]
     sizes: _I64
     keys: NDArray[np.uint64]
     duplicate_of: _I64
@@ -173,29 +171,28 @@ class Sides:
         right: Side | None = None,
         same: str = "",
         duplicate_of: _I64 | None = None,
+        origins: NDArray[np.uint32] = NO_ORIGINS,
     ) -> "Sides":
         """Return the sides.
 
         same : "text" or "bytes", if such documents are exact duplicates; else empty.
         duplicate_of : if it is known already.
+        origins : of one side.
         """
         each = [side for side in (left, right) if side is not None]
-        keys = [side.keys(run, same) for side in each]
+        sizes, keys = left.sizes, left.keys(run, same)
+        if right is not None:
+            split = len(left.sizes)
+            sizes = run.arrays.concatenate([np.asarray(side.sizes) for side in each])
+            keys = run.arrays.concatenate([np.asarray(side.keys(run, same)) for side in each])
+            origins = run.arrays.compute(len(sizes), np.uint32, lambda some: rows_of(some) >= split)
         if duplicate_of is None:
-            firsts = [side.find_duplicates(run, same) for side in each]
-            if right is not None:
-                firsts[1] += len(left.sizes)
-            duplicate_of = run.arrays.concatenate(firsts) if right is not None else firsts[0]
-        if right is None:
-            return cls(left, None, left.sizes, keys[0], duplicate_of)
-        sizes = run.arrays.concatenate([np.asarray(side.sizes) for side in each])
-        whole = run.arrays.concatenate([np.asarray(own) for own in keys])
-        return cls(left, right, sizes, whole, duplicate_of)
-
-    @property
-    def split(self) -> int | None:
-        """The number of the first document of the right side; None without one."""
-        return None if self.right is None else len(self.left.sizes)
+            duplicate_of = find_exact_duplicates(run, _separate_origins(run, keys, origins))
+            prints = [side.prints for side in each if same and side.prints is not None]
+            if prints:
+                whole = Fingerprints.concatenate(prints) if right is not None else prints[0]
+                duplicate_of = whole.confirm(run, duplicate_of, same)
+        return cls(left, right, origins, sizes, keys, duplicate_of)
 
     @cached_property
     def prints(self) -> Fingerprints:
@@ -236,24 +233,38 @@ class Sides:
         left, right = self.separate(documents)
         return RaggedSets.concatenate([self.left.source(left), self.right.source(right)])
 
-    def gather(self, run: Run, members: _I64) -> tuple[RaggedSets, _I64, int | None]:
-        """Return sets, the rows of `members` in them, and the first row of the right side.
+    def gather(self, run: Run, members: _I64) -> tuple[RaggedSets, _I64, NDArray[np.uint32]]:
+        """Return sets, the rows of `members` in them, and the origins of the rows.
 
         members : ascending int64 array.
         """
         if self.right is None and self.left.sets is not None:
-            return self.left.sets, members, None
-        split = None if self.split is None else int(np.searchsorted(members, self.split))
-        sets = gather_sets(self.sets, members, self.sizes, run.arrays)
-        return sets, run.arrays.compute(len(members), np.int64, rows_of), split
+            return self.left.sets, members, self.origins
+        sets, origins = gather_sets(self.sets, members, self.sizes, run.arrays), self.origins
+        rows = run.arrays.compute(len(members), np.int64, rows_of)
+        return sets, rows, run.arrays.take(origins, members) if len(origins) else origins
 
     def identical(self, pairs: Pairs) -> PairArrays | None:
-        """Return the pairs of exact duplicates of two sides; None for one side."""
-        if self.right is None:
+        """Return the pairs of exact duplicates of several origins; None without origins."""
+        if not len(self.origins):
             return None
         ones = pairs.at_least(1.0)
         same = self.keys[ones.left] == self.keys[ones.right]
         return ones.left[same], ones.right[same]
+
+
+def _separate_origins(
+    run: Run, keys: NDArray[np.uint64], origins: NDArray[np.uint32]
+) -> NDArray[np.uint64]:
+    """Return keys that documents share if they share a key and an origin; 0 stays 0."""
+    if not len(origins):
+        return keys
+
+    def own_keys(some: slice) -> NDArray[np.uint64]:
+        own = np.asarray(keys[some])
+        return np.where(own != 0, own ^ origins[some].astype(np.uint64) * _ODD, own)
+
+    return run.arrays.compute(len(keys), np.uint64, own_keys)
 
 
 def renumber(pairs: Pairs, members: _I64, rows: _I64) -> Pairs:

@@ -13,8 +13,6 @@ from lshdup.kernels.jit import kernel
 
 #: In place of the number of a bucket, or of a position: none.
 NO_BUCKET = 0xFFFFFFFF
-#: In place of `split`: pairs of all documents are wanted, not only those across two sides.
-NO_SPLIT = -1
 #: In `splits`: the tile has one block.
 ONE_BLOCK = -1
 #: In place of the key of a skipped bucket, which makes no pairs. One true key in 2**64 is equal.
@@ -49,25 +47,32 @@ def bucket_end(keys: U64, order: U32, start: int) -> int:
 
 
 @inlined
-def _border(order: U32, start: int, end: int, split: int) -> int:
-    """Return where the documents from number `split` on begin in a bucket."""
-    border = start
-    while border < end and order[border] < split:
-        border += 1
-    return border
+def differ(origins: U32, a: int, b: int) -> bool:
+    """Return whether two documents, or positions, may be a pair: not if they have one origin.
+
+    origins : of each; empty: all are compared.
+    """
+    return bool(len(origins) == 0 or origins[a] != origins[b])
 
 
 @kernel
 def shared_buckets(
-    keys: U64, order: U32, split: int, limit: int, members: U32, ends: U32, tally: I64
+    keys: U64,
+    order: U32,
+    origins: U32,
+    limit: int,
+    counts: U32,
+    members: U32,
+    ends: U32,
+    tally: I64,
 ) -> int:
     """Fill `members` with the buckets of one band that have pairs; return the number of buckets.
 
     keys, order : of one band.
-    split : if not NO_SPLIT, buckets count only if they have documents below and from it on, and
-        only their pairs across.
+    origins : of `differ`, of each document. Buckets of one origin do not count.
     limit : if not 0, larger buckets are skipped. Their members are written behind all others, as
         far as there is room, which is tally[4] documents.
+    counts : scratch, 0 for each origin.
     members, ends : the documents of the buckets, and where each bucket ends in them: arrays of the
         length of `order`, and of half of it.
     tally : size and smallest document of the largest bucket; number of skipped buckets, of their
@@ -81,10 +86,13 @@ def shared_buckets(
         end = bucket_end(keys, order, start)
         size = end - start
         pairs = size * (size - 1) // 2
-        if split != NO_SPLIT:
-            left = _border(order, start, end, split) - start
-            pairs = left * (size - left)
-        if (pairs > 0 or split == NO_SPLIT) and size > tally[0]:
+        if len(origins) and size > 1:
+            for p in range(start, end):
+                pairs -= np.int64(counts[origins[order[p]]])
+                counts[origins[order[p]]] += np.uint32(1)
+            for p in range(start, end):
+                counts[origins[order[p]]] = 0
+        if (pairs > 0 or len(origins) == 0) and size > tally[0]:
             tally[0] = size
             tally[1] = order[start]
         if pairs > 0 and limit and size > limit:
@@ -132,62 +140,57 @@ def share_earlier(bucket: U32Matrix, band: int, a: int, b: int) -> bool:
 
 
 @kernel
-def link_partners(
-    documents: U32, bucket: U32Matrix, split: int, heads: U32, following: U32Matrix
-) -> None:
-    """Set following[i, band] to the position of the first partner of documents[i] in its bucket.
-
-    Partners are the later positions of the bucket, linked in ascending order; with a split, the
-    documents from it on.
-
-    documents : ascending within what buckets connect. bucket : of `number_buckets`, of them.
-    heads : NO_BUCKET for each bucket, which is overwritten.
-    """
-    for i in range(len(documents) - 1, -1, -1):
-        for band in range(bucket.shape[1]):
-            own = bucket[i, band]
-            following[i, band] = NO_BUCKET
-            if own != NO_BUCKET:
-                following[i, band] = heads[own]
-                if split == NO_SPLIT or documents[i] >= split:
-                    heads[own] = i
-
-
-@kernel
 def bucket_pairs(
     documents: U32,
+    origins: U32,
     bucket: U32Matrix,
-    following: U32Matrix,
-    split: int,
+    latest: U32,
+    others: U32,
+    before: U32Matrix,
     state: I64,
     left: U32,
     right: U32,
 ) -> int:
     """Fill `left`, `right` with the pairs of documents that share a bucket; return their number.
 
-    A pair belongs to the first band in which it agrees, so no set of seen pairs is needed.
+    A pair belongs to the first band in which it agrees, so no set of seen pairs is needed. Each
+    position comes with the earlier ones of its bucket, from the last one back. Positions of one
+    origin stand together, so all of them begin with the last one of another origin: no step is made
+    to a document that is no partner.
 
-    documents, bucket, split : as of `link_partners`. following : of `link_partners`.
-    state : (position, band, partner or 0) where the last call stopped because the output was full;
-        when all is done, state[0] is the number of documents.
+    documents : of each position. bucket : of `number_buckets`, of them.
+    origins : of `differ`, of each position; those of one stand together within what buckets
+        connect.
+    latest, others : for each bucket the last position so far, and the last one of another origin
+        than that: NO_BUCKET before the first call.
+    before : scratch of the shape of `bucket`: the position before each in its bucket.
+    state : (position, band, partner or NO_BUCKET) where the last call stopped because the output
+        was full; it begins with (0, 0, NO_BUCKET). When all is done, state[0] is the number of
+        documents.
     """
     n = 0
     i, band, partner = state[0], state[1], state[2]
     while i < len(documents):
-        while band < bucket.shape[1] and (split == NO_SPLIT or documents[i] < split):
-            if partner == 0:  # No document has its first partner at position 0.
-                partner = np.int64(following[i, band])
-            while partner != NO_BUCKET:
-                if not share_earlier(bucket, band, i, partner):
-                    if n == len(left):
-                        state[0], state[1], state[2] = i, band, partner
-                        return n
-                    left[n] = documents[i]
-                    right[n] = documents[partner]
-                    n += 1
-                partner = np.int64(following[partner, band])
+        while band < bucket.shape[1]:
+            own = bucket[i, band]
+            if own != NO_BUCKET:
+                if partner == NO_BUCKET:
+                    newest = np.int64(latest[own])
+                    if newest != NO_BUCKET and differ(origins, newest, i):
+                        others[own] = newest
+                    partner = np.int64(others[own])
+                while partner != NO_BUCKET:
+                    if not share_earlier(bucket, band, i, partner):
+                        if n == len(left):
+                            state[0], state[1], state[2] = i, band, partner
+                            return n
+                        left[n] = min(documents[i], documents[partner])
+                        right[n] = max(documents[i], documents[partner])
+                        n += 1
+                    partner = np.int64(before[partner, band])
+                before[i, band] = latest[own]
+                latest[own] = i
             band += 1
-            partner = 0
         i += 1
         band = 0
     state[0], state[1], state[2] = i, band, partner

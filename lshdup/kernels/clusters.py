@@ -8,7 +8,7 @@ first leader that is similar enough. Reference: `obvious_groups` of tests/compar
 
 import numpy as np
 
-from lshdup.kernels.bands import NO_BUCKET, share_earlier
+from lshdup.kernels.bands import NO_BUCKET, differ, share_earlier
 from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U32Matrix, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
@@ -84,6 +84,7 @@ def assign_leaders(
     starts: I64,
     sizes: I64,
     positions: U32,
+    origins: U32,
     since: int,
     add: bool,
     threshold: float,
@@ -92,6 +93,8 @@ def assign_leaders(
     heads: U32,
     tails: U32,
     following: U32Matrix,
+    turns: U32,
+    others: U32Matrix,
     leader: U32,
     similarity: F64,
 ) -> int:
@@ -100,12 +103,15 @@ def assign_leaders(
     values, starts, sizes : the sets; that of position p is values[starts[p]:starts[p] + sizes[p]].
         A position with an empty set has lost it: it leads itself and no other position.
     positions : ascending; those that have a leader are passed over.
+    origins : of `bands.differ`, of each position.
     since : leaders before this position are not compared.
     add : whether a position without a leader becomes one.
     apart : ascending keys of the pairs of positions of which neither may lead the other.
     bucket : of `bands.number_buckets`.
     heads, tails, following : the leaders of each bucket as a list in ascending order: from
         heads[bucket] to tails[bucket] by following[position, band].
+    turns, others : with origins, others[position, band] is the next leader in the list of another
+        origin, for the first one of a run of one origin; the last run begins at turns[bucket].
     leader, similarity : the result.
 
     Returns the number of similarities that were computed.
@@ -124,6 +130,9 @@ def assign_leaders(
                 continue
             at = np.int64(heads[bucket[v, band]])
             while at < best:  # NONE, the end of the list, is not below `best`.
+                if not differ(origins, at, v):
+                    at = np.int64(others[at, band])
+                    continue
                 if (
                     at >= since
                     and sizes_allow(size, sizes[at], threshold)
@@ -146,10 +155,17 @@ def assign_leaders(
                 cell = bucket[v, band]
                 if cell != NONE:
                     following[v, band] = NONE
-                    if heads[cell] == NONE:
+                    is_turn = heads[cell] == NONE
+                    if is_turn:
                         heads[cell] = v
                     else:
                         following[tails[cell], band] = v
+                        if len(origins) and origins[tails[cell]] != origins[v]:
+                            is_turn = True
+                            others[turns[cell], band] = v
+                    if is_turn and len(origins):
+                        turns[cell] = v
+                        others[v, band] = NONE
                     tails[cell] = v
     return compared
 
@@ -157,14 +173,19 @@ def assign_leaders(
 @kernel
 def have_leaders(
     positions: U32,
+    origins: U32,
     sizes: I64,
     threshold: float,
     bucket: U32Matrix,
     heads: U32,
     following: U32Matrix,
+    others: U32Matrix,
     out: U8,
 ) -> None:
-    """Set out[i] to whether a bucket of positions[i] has a leader of a size similar enough."""
+    """Set out[i] to whether a bucket of positions[i] has a leader of a size similar enough.
+
+    Parameters are those of `assign_leaders`.
+    """
     for i in range(len(positions)):
         v = np.int64(positions[i])
         out[i] = 0
@@ -172,6 +193,9 @@ def have_leaders(
             if out[i] == 0 and bucket[v, band] != NONE:
                 at = np.int64(heads[bucket[v, band]])
                 while at != NONE:
+                    if not differ(origins, at, v):
+                        at = np.int64(others[at, band])
+                        continue
                     if sizes_allow(sizes[v], sizes[at], threshold):
                         out[i] = 1
                         break
@@ -204,6 +228,7 @@ def assign_leaders_by_pairs(
 @kernel
 def unconnected_pairs(
     entries: U32,
+    own_ends: I64,
     run_ends: I64,
     bucket_ends: I64,
     band: int,
@@ -219,8 +244,9 @@ def unconnected_pairs(
     Pairs that share a bucket of an earlier band are passed over, and so are pairs of two leaders:
     leaders are not similar enough.
 
-    entries : positions, bucket by bucket, and within a bucket by the root they had.
-    run_ends, bucket_ends : for each entry the end of the entries of its root, and of its bucket.
+    entries : positions, bucket by bucket, and within a bucket by origin, and by the root they had.
+    own_ends, run_ends, bucket_ends : for each entry the end of the entries of its origin, or if all
+        are compared of its root; of its origin and root; and of its bucket.
     parent : the forest of connected positions.
     state : (i, j) where the last call stopped because the output was full; when all is done,
         state[0] is the number of entries.
@@ -233,7 +259,7 @@ def unconnected_pairs(
         a = np.int64(entries[i])
         root = find_root(parent, a)
         if j == 0:
-            j = run_ends[i]
+            j = own_ends[i]
         while j < bucket_ends[i]:
             b = np.int64(entries[j])
             if find_root(parent, b) == root:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lshdup.kernels.bands import differ
 from lshdup.kernels.helpers import F64, I64, U8, U16, U32, U64, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import share_of, slot_of
@@ -206,6 +207,7 @@ def join_sets(
     values: U64,
     offsets: I64,
     order: I64,
+    origins: U32,
     threshold: float,
     least_sizes: I64,
     postings: Postings,
@@ -229,6 +231,7 @@ def join_sets(
 
     The caller repeats the call until state[0] is last; a call ends when the output is full.
 
+    origins : of `bands.differ`, by rank.
     threshold : least similarity; 0 for all pairs that have enough elements in common.
     least_sizes : by rank, the least number of elements that a larger set must share.
     postings : of the prefixes of the sets that may be inside.
@@ -273,7 +276,7 @@ def join_sets(
                 y = entries[q]
                 if y >= x:
                     break
-                if elements[q] == element:
+                if elements[q] == element and differ(origins, y, x):
                     if hits[y] == 0:
                         met[near] = y
                         near += 1

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lshdup.kernels.bands import differ
 from lshdup.kernels.helpers import I64, U8, U32, U64, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import heap_sort, unique_values
@@ -25,7 +26,7 @@ class Grouped(NamedTuple):
     is_rare : of each group, whether its members are compared in pairs.
     gram, window : tokens of a gram, and grams of a window, as for `select_anchors`.
     least : tokens of the shortest sequence to look for.
-    split : sequences need a place below this position and one from it on; -1: any two places.
+    origins : of each document; sequences need places of two origins. Empty: any two places.
     gap : most tokens that may differ between two runs of `gram` tokens or more; 0: none may.
     """
 
@@ -41,7 +42,7 @@ class Grouped(NamedTuple):
     gram: int
     window: int
     least: int
-    split: int
+    origins: U32
     gap: int
 
 
@@ -134,8 +135,7 @@ def _chain_left(grouped: Grouped, a: int, b: int, most: int) -> int:
 def compare_in_pairs(
     grouped: Grouped,
     groups: I64,
-    begins: I64,
-    ends: I64,
+    holders: I64,
     left: I64,
     right: I64,
     state: I64,
@@ -150,8 +150,8 @@ def compare_in_pairs(
     none.
 
     groups : groups to look at, from number state[0] on, which the call sets.
-    begins, ends, left, right : scratch, for the members of the largest of these groups, the last
-        two for their square.
+    holders, left, right : scratch, for the members of the largest of these groups, the last two for
+        their square.
     out_start, out_length, out_anchor : with room for more than that square.
 
     Returns the number of runs.
@@ -165,29 +165,30 @@ def compare_in_pairs(
             return found
         start = grouped.starts[group]
         for i in range(n):
-            d = document_of(grouped.offsets, grouped.positions[grouped.members[start + i]])
-            begins[i] = grouped.offsets[d]
-            ends[i] = grouped.offsets[d + 1]
+            position = grouped.positions[grouped.members[start + i]]
+            holders[i] = document_of(grouped.offsets, position)
         for i in range(n):
             a = grouped.members[start + i]
             p = grouped.positions[a]
+            own = holders[i]
             left[i * n + i] = right[i * n + i] = 0
             for j in range(i + 1, n):
                 b = grouped.members[start + j]
                 q = grouped.positions[b]
+                other = holders[j]
                 before = after = 0
-                if grouped.split < 0 or p < grouped.split <= q:
+                if differ(grouped.origins, own, other):
                     # The left side first: a run is extended to its right once, not at each anchor.
-                    most = min(ends[i] - p, ends[j] - q)
+                    most = min(grouped.offsets[own + 1] - p, grouped.offsets[other + 1] - q)
                     if chain_right(grouped, p, q, min(most, grouped.gram)):
-                        room = min(p - begins[i], q - begins[j])
+                        room = min(p - grouped.offsets[own], q - grouped.offsets[other])
                         before = _chain_left(grouped, a, b, room)
                         if before >= 0:
                             after = chain_right(grouped, p, q, most)
                     if (
                         before < 0
                         or before + after < grouped.least
-                        or (begins[i] == begins[j] and before + after > q - p)
+                        or (own == other and before + after > q - p)
                     ):
                         before = after = 0
                 left[i * n + j] = left[j * n + i] = before
@@ -515,8 +516,8 @@ def list_places(
             return found
         free = np.int64(-1)
         count = 0
-        here = False
-        there = False
+        first_holder = np.int64(-1)
+        are_several = len(grouped.origins) == 0
         for i in range(_candidates(grouped, chosen, first, length, candidates)):
             start = np.int64(candidates[i])
             if chain_right(grouped, first, start, length) < length:
@@ -536,9 +537,12 @@ def list_places(
                 places[written + count] = start
                 count += 1
                 free = start + length
-                here = here or start < grouped.split
-                there = there or start >= grouped.split
-        if count > 1 and (grouped.split < 0 or (here and there)):
+                if not are_several:
+                    holder = document_of(grouped.offsets, start)
+                    if first_holder < 0:
+                        first_holder = np.int64(holder)
+                    are_several = differ(grouped.origins, first_holder, holder)
+        if count > 1 and are_several:
             lengths[found] = length
             counts[found] = count
             written += count

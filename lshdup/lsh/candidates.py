@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import rows_of, slices_of
+from lshdup.base.memory import Key, rows_of, slices_of
 from lshdup.base.ragged import StringTable, distinct, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.base.wording import join_names
@@ -59,6 +59,9 @@ class Buckets:
 
 NO_BUCKETS = Buckets()
 
+#: In place of the origin of each document (`kernels.bands.differ`): all are compared.
+NO_ORIGINS = np.zeros(0, np.uint32)
+
 
 def say_large_bucket(
     run: Run, buckets: Buckets, names: StringTable, *, clustering: bool = False
@@ -100,15 +103,19 @@ class SharedBuckets:
 
     @classmethod
     def of(
-        cls, run: Run, table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
+        cls,
+        run: Run,
+        table: BandTable,
+        max_bucket: int = 0,
+        origins: NDArray[np.uint32] = NO_ORIGINS,
     ) -> "SharedBuckets":
         """Return the buckets of a table.
 
         max_bucket : larger buckets are skipped; 0: none.
-        split : if set, only buckets with documents below and from it on count.
+        origins : of `candidate_pairs`; only buckets of several count.
 
         Cost: a step a document and band. Memory, of the run: 6 bytes a document of the table
-        and thread, 4 to 6 bytes a document and shared bucket.
+        and thread, and 4 an origin; 4 to 6 bytes a document and shared bucket.
         """
         arrays, (bands, m) = run.arrays, table.order.shape
         members: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)] * bands
@@ -118,11 +125,13 @@ class SharedBuckets:
 
         def look(part: slice) -> None:
             room, stops = arrays.empty(m, np.uint32), arrays.empty(m // 2, np.uint32)
+            counts = arrays.zeros(int(origins.max(initial=0)) + 1, np.uint32)
             for band in range(part.start, part.stop):
                 tally = tallies[band]
                 n = kernels.shared_buckets(
-                    table.keys[band], table.order[band], split, max_bucket, room, stops, tally
-                )
+                    table.keys[band], table.order[band], origins, max_bucket, counts, room, stops,
+                    tally,
+                )  # fmt: skip
                 ends[band] = arrays.copy(stops[:n])
                 members[band] = arrays.copy(room[: int(stops[n - 1]) if n else 0])
                 skipped[room[m - int(tally[4]) :]] = True
@@ -145,35 +154,45 @@ class Components:
     A component is the documents that buckets connect.
 
     documents : uint32 array of shape (m,), by position.
+    origins : uint32 array of shape (m,), of each position; empty: all are compared.
     edges : int64 array of shape (components + 1,), the positions where components begin.
     bucket : uint32 array of shape (m, bands), number of the bucket of each position, or NO_BUCKET.
     count : number of buckets.
     """
 
     documents: NDArray[np.uint32]
+    origins: NDArray[np.uint32]
     edges: NDArray[np.int64]
     bucket: NDArray[np.uint32]
     count: int
 
     @classmethod
     def of(
-        cls, run: Run, shared: SharedBuckets, ordered: NDArray[np.int64] | None = None
+        cls,
+        run: Run,
+        shared: SharedBuckets,
+        ordered: NDArray[np.int64] | None = None,
+        origins: NDArray[np.uint32] = NO_ORIGINS,
     ) -> "Components":
         """Arrange the documents of buckets.
 
         ordered : int64 array, the documents to arrange, as they come within a component; None: all,
-            ascending.
+            by origin and number, both descending.
+        origins : of `candidate_pairs`.
         """
         arrays, root, n = run.arrays, shared.root, len(shared.root)
         shares: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         for each in shared.members:
             shares[each] = True
         if ordered is None:
-            found = arrays.find(shares)
+            found = arrays.find(shares)[::-1]
         else:
             there = arrays.where(len(ordered), lambda some: shares[ordered[some]])
             found = arrays.take(ordered, there)
-        order = arrays.order(len(found), [lambda at: root[found[at]]])
+        keys: list[Key] = [lambda at: root[found[at]]]
+        if ordered is None and len(origins):
+            keys.append(lambda at: -origins[found[at]].astype(np.int64))
+        order = arrays.order(len(found), keys)
         documents: NDArray[np.uint32] = arrays.compute(
             len(found), np.uint32, lambda some: found[order[some]]
         )
@@ -192,7 +211,8 @@ class Components:
         starts = offsets_of(np.array([len(each) for each in shared.ends], np.int64)).tolist()
         for band, (each, ends) in enumerate(zip(shared.members, shared.ends, strict=True)):
             kernels.number_buckets(each, ends, position, band, starts[band], bucket)
-        return cls(documents, edges, bucket, starts[-1])
+        own: NDArray[np.uint32] = arrays.take(origins, documents) if len(origins) else origins
+        return cls(documents, own, edges, bucket, starts[-1])
 
     def list_documents(self, run: Run) -> NDArray[np.int64]:
         """Return the documents: ascending int64 array."""
@@ -264,17 +284,17 @@ def documents_to_compare(
 
 
 def candidate_pairs(
-    run: Run, table: BandTable, max_bucket: int = 0, split: int = kernels.NO_SPLIT
+    run: Run, table: BandTable, max_bucket: int = 0, origins: NDArray[np.uint32] = NO_ORIGINS
 ) -> Candidates:
     """Return all pairs that share a bucket, each once, and their buckets.
 
     Pairs come component by component, a component being the documents that buckets connect, and
-    within one by left document. A stage that fetches data for each document thus finds documents
-    that belong together close together.
+    within one by left document, unless there are more than two origins. A stage that fetches data
+    for each document thus finds documents that belong together close together.
 
     max_bucket : larger buckets are skipped; 0: none.
-    split : if set, only pairs of two sides: left < split <= right. Buckets of one side are not
-        counted, and pairs within a side cost nothing.
+    origins : uint32 array of shape (n,), numbers from 0: documents of one origin are no pair, which
+        costs nothing, and buckets of one origin are not counted. Empty: all are compared.
 
     The pieces are (left, right), uint32 arrays, left < right.
 
@@ -282,25 +302,25 @@ def candidate_pairs(
     document of the collection, and 8 bytes a band for each document that shares a bucket.
     """
     run.progress("candidates", 0, 0)
-    shared = SharedBuckets.of(run, table, max_bucket, split)
-    components = Components.of(run, shared)
+    shared = SharedBuckets.of(run, table, max_bucket, origins)
+    components = Components.of(run, shared, origins=origins)
     documents = components.list_documents(run)
-    return Candidates(shared.counts, documents, _pieces(run, components, split))
+    return Candidates(shared.counts, documents, _pieces(run, components))
 
 
-def _pieces(run: Run, components: Components, split: int) -> Iterator[PairArrays]:
+def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
     arrays, total = run.arrays, len(components.documents)
-    heads = arrays.full(components.count, kernels.NO_BUCKET, np.uint32)
+    latest, others = (arrays.full(components.count, kernels.NO_BUCKET, np.uint32) for _ in "12")
     left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
     n = 0
     for block in components.blocks(_BLOCK):
         documents, bucket = components.documents[block], components.bucket[block]
-        following = arrays.empty(bucket.shape, np.uint32)
-        kernels.link_partners(documents, bucket, split, heads, following)
-        state = np.zeros(3, np.int64)
+        origins = components.origins[block]
+        before = arrays.empty(bucket.shape, np.uint32)
+        state = np.array([0, 0, kernels.NO_BUCKET])
         while state[0] < len(documents):
             n += kernels.bucket_pairs(
-                documents, bucket, following, split, state, left[n:], right[n:]
+                documents, origins, bucket, latest, others, before, state, left[n:], right[n:]
             )
             if state[0] < len(documents):
                 run.progress("candidates", block.start + int(state[0]), total)

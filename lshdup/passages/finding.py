@@ -22,7 +22,7 @@ The passage is what stands at one of its longest places; its other places are th
 from its first token to its last one, so all have as many tokens. A chain is found by a run of nine
 tokens or more that is not common.
 
-With two sides (--against), runs have a place on either side, and so have all passages.
+With origins (of --against, or --across), runs have places of two origins, and so have all passages.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,6 +42,7 @@ from lshdup.kernels.passages import (
     list_places,
 )
 from lshdup.kernels.sets import order_by_key
+from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import PassageParams
 from lshdup.passages.anchors import Anchors
 
@@ -138,7 +139,7 @@ def find_passages(
     params: PassageParams,
     *,
     documents: NDArray[np.int64] | None,
-    split: int | None,
+    origins: NDArray[np.uint32] = NO_ORIGINS,
 ) -> Passages:
     """Find the passages of sequences of tokens.
 
@@ -147,14 +148,13 @@ def find_passages(
     sequences : the tokens of each document, in order and with repeats.
     anchors : of the sequences, so many that a passage of `params.least` tokens has one.
     documents : int64 array, the document of each sequence; None: its number.
-    split : the first sequence of the other side; None: one side.
+    origins : uint32 array, of each sequence; a passage has places of two. Empty: of any.
 
     Determinism: the same at any number of jobs and with any memory.
     Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
     with fewer than 2 × `max_documents` others.
     """
-    border = -1 if split is None else int(sequences.offsets[split])
-    grouped = _group(run, sequences, anchors, params, border)
+    grouped = _group(run, sequences, anchors, params, origins)
     rare, common = np.flatnonzero(grouped.is_rare)[:-1], np.flatnonzero(grouped.is_rare == 0)
     # Neighbours are compared with the same texts: in this order few pages are in use.
     rare = rare[np.argsort(grouped.members[grouped.starts[rare]])]
@@ -176,7 +176,11 @@ def find_passages(
 
 
 def _group(
-    run: Run, sequences: RaggedSets, anchors: Anchors, params: PassageParams, border: int
+    run: Run,
+    sequences: RaggedSets,
+    anchors: Anchors,
+    params: PassageParams,
+    origins: NDArray[np.uint32],
 ) -> Grouped:
     """Group the anchors by their hashes: sort the hashes in parts that fit into memory."""
     n = len(anchors)
@@ -214,7 +218,8 @@ def _group(
     return Grouped(
         np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets),
         anchors.positions, anchors.hashes, members, starts, all_sizes, group_of,
-        is_rare.view(np.uint8), anchors.gram, anchors.window, params.least, border, params.gap,
+        is_rare.view(np.uint8), anchors.gram, anchors.window, params.least, origins,
+        params.gap,
     )  # fmt: skip
 
 
@@ -233,14 +238,14 @@ def _compare(grouped: Grouped, rare: NDArray[np.int64], part: int, parts: int) -
     """Yield the runs of every `parts`th of some rare groups."""
     groups = np.ascontiguousarray(rare[part::parts])
     most = int(grouped.sizes[groups].max(initial=0))
-    begins, ends = np.empty(most, np.int64), np.empty(most, np.int64)
+    holders = np.empty(most, np.int64)
     left, right = np.empty(most**2, np.int64), np.empty(most**2, np.int64)
     room = max(_AT_ONCE, most**2)
     out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     for start in range(0, len(groups), _GROUPS_AT_ONCE):
         some, state = groups[start : start + _GROUPS_AT_ONCE], np.zeros(1, np.int64)
         while state[0] < len(some):
-            found = compare_in_pairs(grouped, some, begins, ends, left, right, state, *out)
+            found = compare_in_pairs(grouped, some, holders, left, right, state, *out)
             starts, lengths, anchors = (each[:found] for each in out)
             # Most runs of neighbouring groups lie within others: few are kept.
             yield _longest([(starts, lengths, anchors)])
@@ -341,7 +346,12 @@ def _in_order(
     return Passages(lengths[order], offsets_of(counts[order]), documents, first)
 
 
-def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int | None) -> TokenRuns:
+def find_repeats(
+    passages: Passages,
+    preference: NDArray[np.int64],
+    split: int | None,
+    origins: NDArray[np.uint32] = NO_ORIGINS,
+) -> TokenRuns:
     """Return the tokens of all places but one of each passage.
 
     The place that is none is in the most preferred document, the first there. Every token of a
@@ -353,6 +363,8 @@ def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int |
     preference : int64 array, all documents, the most preferred first.
     split : number of the first document of the other side, which nothing is cut from; all places
         before it are repeats then. None: there is one side.
+    origins : of all documents of the one side; a place of the origin of the one that stays is no
+        repeat. Empty: every place is.
 
     >>> passages = Passages(*map(np.array, ([9, 5], [0, 2, 5], [0, 1, 0, 1, 2], [4, 0, 8, 4, 7])))
     >>> runs = find_repeats(passages, np.arange(3), None)
@@ -365,7 +377,11 @@ def find_repeats(passages: Passages, preference: NDArray[np.int64], split: int |
         rank[preference] = np.arange(len(preference))
         number = np.repeat(np.arange(len(passages)), passages.places)
         rows = np.lexsort((passages.first, rank[passages.documents], number))
+        stays = np.repeat(rows[passages.starts[:-1]], passages.places - 1)
         rows = rows[ranges(passages.starts[:-1] + 1, passages.places - 1)]
+        if len(origins):
+            of = origins[passages.documents]
+            rows = rows[of[rows] != of[stays]]
     else:
         rows = rows[passages.documents < split]
     rows = rows[np.lexsort((passages.first[rows], passages.documents[rows]))]

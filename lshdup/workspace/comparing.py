@@ -18,6 +18,7 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import EVERY_SET
 from lshdup.collection.collection import Collection
+from lshdup.collection.origins import find_origins
 from lshdup.collection.set_source import side_of
 from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
@@ -28,10 +29,10 @@ from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.compare.sides import Side, Sides
-from lshdup.lsh.band_plan import BandPlan
-from lshdup.lsh.candidates import candidate_pairs, say_large_bucket
-from lshdup.params import BandParams, ClusterParams, PairParams
-from lshdup.pipeline import find_clusters
+from lshdup.lsh.band_plan import BandPlan, plan_bands
+from lshdup.lsh.candidates import NO_ORIGINS, candidate_pairs, say_large_bucket
+from lshdup.params import AcrossParams, BandParams, ClusterParams, PairParams, SketchParams
+from lshdup.pipeline import build_index, find_clusters
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import results_io
 from lshdup.views.mails import Mails
@@ -141,12 +142,17 @@ class Comparison:
         apart = self.sides.left_out
         if self.indexed is not None:
             return load_or_find_clusters(run, self.indexed, rule, request, apart)
-        order = order_documents(run, collection, rule, request)
+        order, origins = order_documents(run, collection, rule, request), self.sides.origins
         if self.method.same:
-            found = find_same_clusters(run, collection, self.method.same, order.order, apart)
+            same = self.method.same
+            found = find_same_clusters(run, collection, same, order.order, apart, origins)
         else:
-            side, threshold = self.sides.left, self.params.threshold
-            found = find_clusters(run, collection, None, side, threshold, rule, order, apart=apart)
+            side, threshold, index = self.sides.left, self.params.threshold, None
+            if self.method.by_bands:
+                index = build_index(run, collection, self.params, self.sides.duplicate_of)
+            found = find_clusters(
+                run, collection, index, side, threshold, rule, order, apart=apart, origins=origins
+            )
         return drop_changed(found, collection.documents, run.skipped, 0)
 
     def is_one_document(self) -> bool:
@@ -157,14 +163,24 @@ class Comparison:
 
 
 def load_comparison(
-    run: Workspace, request: Request, method: PairParams, *, clustering: bool
+    run: Workspace,
+    request: Request,
+    method: PairParams,
+    *,
+    clustering: bool,
+    across: AcrossParams | None = None,
 ) -> Comparison:
     """Load or collect what a method needs.
 
     clustering : whether groups are made of the candidates of bands, or pairs.
+    across : which documents are of one origin, and not compared.
     """
     params, duplicate_of, indexed = merge_params(BandParams, request.given), None, None
-    if method.by_bands:
+    origins, plan = NO_ORIGINS, None
+    if across is not None and method.by_bands and request.documents:
+        # A promise that cannot be kept is refused before the work.
+        plan_bands(merge_params(SketchParams, request.given).perms, params)
+    if method.by_bands and across is None:
         pairs = None if clustering else method
         indexed = load_or_build_index(run, request, pairs=pairs)
         collection, duplicate_of = indexed.collection, indexed.index.duplicate_of
@@ -177,8 +193,14 @@ def load_comparison(
         side = side_of(run, collection)
     else:
         collection, side = load_side(run, request, method)
-    sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of)
-    plan = indexed.plan if indexed is not None else None
+    if across is not None:
+        origins = find_origins(run, collection.documents, across)
+    sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of, origins=origins)
+    if indexed is not None:
+        plan = indexed.plan
+    elif method.by_bands:
+        assert collection.sketch is not None
+        plan = plan_bands(collection.sketch.perms, params)
     return Comparison(run, request, method, params, collection, sides, plan=plan, indexed=indexed)
 
 
@@ -280,12 +302,14 @@ def find_same_clusters(
     same: str,
     preference: NDArray[np.int64],
     apart: NDArray[np.uint64] = NO_KEYS,
+    origins: NDArray[np.uint32] = NO_ORIGINS,
 ) -> ClustersFound:
     """Group all documents that are the same in text, or in bytes as well.
 
     same : "text" or "bytes".
     preference : int64 array of shape (n,), all documents, the most preferred one first.
     apart : of `find_clusters` of the pipeline.
+    origins : of `Sides`; documents of the origin of the one that is kept are alone.
 
     Cost: a sort of the documents. No shingle set is needed.
     """
@@ -300,13 +324,22 @@ def find_same_clusters(
     pairs = zip(*(each.tolist() for each in unpack_pairs(apart)), strict=True)
     barred = {pair for a, b in pairs for pair in ((a, b), (b, a))}
     rank = {each: at for at, each in enumerate(preference.tolist())} if barred else {}
+
+    def is_of_one(each: int, other: int) -> bool:
+        return bool(len(origins)) and each != other and bool(origins[each] == origins[other])
+
     # Only a document of these pairs may not follow the first of its class, and leads then.
     for each in sorted({a for a, _ in barred if own[a] >= 0}, key=rank.__getitem__):
         others = leaders.setdefault(int(duplicate_of[each]), [int(own[each])])
-        leader = next((other for other in others if (each, other) not in barred), each)
+        free = (other for other in others if (each, other) not in barred)
+        leader = next((other for other in free if not is_of_one(each, other)), each)
         if leader == each:
             others.append(each)
         own[each] = leader
+    for some in slices_of(len(origins)):
+        mine = own[some]
+        alone = np.flatnonzero((mine >= 0) & (origins[mine] == origins[some]))
+        mine[alone] = alone + some.start
     return ClustersFound(groups, duplicate_of)
 
 

@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import GrowingArray, slices_of
+from lshdup.base.memory import GrowingArray, rows_of, slices_of
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.wording import count_of
 from lshdup.collection.collect import EVERY_SET, Previous, SetKeeper, collect, unchanged_collection
 from lshdup.collection.collection import Collection
+from lshdup.collection.origins import find_origins
 from lshdup.collection.shared_documents import find_shared
 from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
-from lshdup.params import PassageParams, ShingleParams
+from lshdup.lsh.candidates import NO_ORIGINS
+from lshdup.params import AcrossParams, PassageParams, ShingleParams
 from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
 from lshdup.shingling.shingler import ShingleBatch
@@ -47,16 +49,22 @@ class PassagesFound:
     """The passages of a collection, or those that stand both in it and in another one.
 
     passages : documents from 0 on are those of `here`; documents of `there` are behind them.
+    origins : of `find_passages`, of each document of `here`, with --across.
     here, there : the collections; there is None without --against. Their sizes are in tokens.
     """
 
     passages: Passages
+    origins: NDArray[np.uint32]
     here: Collection
     there: Collection | None = None
 
 
 def load_or_find_passages(
-    run: Workspace, request: Request, params: PassageParams, others: tuple[bytes, ...] = ()
+    run: Workspace,
+    request: Request,
+    params: PassageParams,
+    others: tuple[bytes, ...] = (),
+    across: AcrossParams | None = None,
 ) -> PassagesFound:
     """Find the passages of documents, or load those that the last run found in the same ones.
 
@@ -65,6 +73,7 @@ def load_or_find_passages(
     params : which passages are found.
     others : --against: only passages with a place in these documents too; one store, or folders and
         files.
+    across : only passages with places in documents of two origins; they are not kept.
 
     Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
     """
@@ -72,11 +81,11 @@ def load_or_find_passages(
     documents, shingle = _find_documents(run, request)
     with run.writing(is_needed=bool(request.documents)):
         stored = _load_stored(run, documents, shingle) if not request.check_content else None
-        if stored is not None and not others and stored[1] == params:
+        if stored is not None and not others and across is None and stored[1] == params:
             collection, _, passages = stored
             run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
-            return PassagesFound(passages, collection)
+            return PassagesFound(passages, NO_ORIGINS, collection)
         sides = [(request, documents)]
         if others:
             # Only DOCS are what the command may refuse.
@@ -85,8 +94,8 @@ def load_or_find_passages(
             )
             there = _find_others(run, of_other, others, other, shingle)
             sides = [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
-        found = _read_and_find(run, sides, shingle, params)
-    if not others:
+        found = _read_and_find(run, sides, shingle, params, across)
+    if not others and across is None:
         run.keep(
             "passages.npz", lambda store: save_passages(store, found.here, params, found.passages)
         )
@@ -98,6 +107,7 @@ def _read_and_find(
     sides: list[tuple[Request, DocumentList]],
     shingle: ShingleParams,
     params: PassageParams,
+    across: AcrossParams | None = None,
 ) -> PassagesFound:
     """Read documents, and those of the other side if there is one, and find their passages."""
     expected = _plan_disk(run, run.arrays.folder(), [each for _, each in sides], shingle, params)
@@ -108,9 +118,18 @@ def _read_and_find(
         request.accept(collection.documents, True)
         collections.append(collection)
     sequences, anchors, numbers, first = keeper.results()
-    split = first if len(sides) > 1 else None
-    passages = find_passages(run, sequences, anchors, params, documents=numbers, split=split)
-    return PassagesFound(passages, *collections)
+    origins = of_sequences = NO_ORIGINS
+    if len(sides) > 1:
+        of_sequences = run.arrays.compute(
+            len(numbers), np.uint32, lambda some: rows_of(some) >= first
+        )
+    elif across is not None:
+        origins = find_origins(run, collections[0].documents, across)
+        of_sequences = run.arrays.take(np.append(origins, np.uint32(0)), numbers)
+    passages = find_passages(
+        run, sequences, anchors, params, documents=numbers, origins=of_sequences
+    )
+    return PassagesFound(passages, origins, *collections)
 
 
 def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:

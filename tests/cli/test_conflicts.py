@@ -24,6 +24,10 @@ clusters d --same bytes | --min-tokens=3 --encoding=cp437 --markup=keep --mail |
 folders d --same text | --min-bytes=0 | without --same bytes
 pairs d | --unmatched | without --against OTHER
 pairs d --against d --unmatched | --collapse-copies | with --unmatched
+pairs d --against d | --across=folder | with --against OTHER
+passages d --against d | --across=folder | with --against OTHER
+pairs d --histogram | --across=folder | with --histogram
+clusters d --keep central | --across=folder | with --keep central
 pairs d --histogram | --against=d --baseline=f --changed-since=HEAD | with --histogram
 pairs d --against d --unmatched | --baseline=f --changed-since=HEAD | with --unmatched
 pairs d | --update-baseline | without --baseline FILE

@@ -87,6 +87,7 @@ passages --check-content | d --least 5 --store kept + --check-content
 --max-bucket | --max-bucket 1
 --same | --same text
 --against | --against other
+--across | --across ^d
 --unmatched | d --against other + --unmatched
 --plot | --plot plot.svg
 pairs --plot | ... --histogram + --plot plot.svg

@@ -73,12 +73,18 @@ pairs d --no-store -q --against o -t 0.6
 pairs d --no-store -q --against o -t 0.7 --measure containment
 pairs d --no-store -q --against o -t 0.6 --unmatched
 pairs d --no-store -q -t 0.7 --collapse-copies --format table
+pairs d --no-store -q -t 0.6 --across folder
+pairs d --no-store -q -t 0.6 --across (.)$ --exact --collapse-copies
+pairs d --no-store -q -t 0.6 --across folder --measure containment
+pairs d --no-store -q --across folder:2 --same text
 pairs d --no-store -q -t 0.7 --histogram
 pairs d --no-store -q -t 0.7 --baseline known --update-baseline
 pairs d --no-store -q -t 0.6 --baseline known
 clusters d -q -t 0.7
 clusters d --no-store -q -t 0.7 --linkage single --keep longest
 clusters d --no-store -q -t 0.6 --keep central
+clusters d --no-store -q -t 0.6 --across (.)[.]txt
+clusters d --no-store -q -t 0.6 --across folder --linkage single
 clusters d --no-store -q -t 0.6 --exact --keep newest
 clusters d/rows.jsonl --no-store -q -t 0.6 --write -
 pairs d/rows.jsonl --against o --no-store -q -t 0.6 --measure containment --relation both --write -
@@ -88,6 +94,7 @@ pairs Mail --no-store -q -t 0.6 --format table
 clusters d/rows.jsonl --no-store -q -t 0.6 --annotate - --keep-by text:least
 clusters d --no-store -q -t 0.6 --removed -
 passages d --no-store -q
+passages d --no-store -q --across folder
 folders d -q -t 0.6
 query d/licences/MIT.txt -q -t 0.3
 accuracy d --no-store -q --perms 40,80

@@ -43,6 +43,8 @@ pairs -t 0.6 --recall 0.5
 pairs -t 0.5 --bands 3 --rows 3
 pairs -t 0.5 --max-bucket 2 --collapse-copies
 pairs -t 0.6 --exact
+pairs -t 0.5 --across [0-9]$
+clusters -t 0.5 --across folder --linkage single
 pairs -t 0.5 --histogram
 pairs -t 0.6 --against new --recall 0.7
 clusters

@@ -15,7 +15,7 @@ from tests.running import run_program
 LINES = {
     "pairs": (
         *("d", "d --exact", "d --measure containment", "d -o o.tsv", "d --against e"),
-        *("d --baseline b --update-baseline", "d --histogram --plot p.svg"),
+        *("d --across folder", "d --baseline b --update-baseline", "d --histogram --plot p.svg"),
         "d --against e --measure containment --relation inside",
         "d/rows.jsonl --against e --measure containment --write w.jsonl --removed gone",
     ),

@@ -23,9 +23,10 @@ from lshdup.compare import keep_rules as preferring
 from lshdup.compare.expand_duplicates import NO_KEYS
 from lshdup.compare.keep_rules import preference
 from lshdup.compare.scored_pairs import Pairs
+from lshdup.compare.sides import Side, Sides
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import Components, SharedBuckets, find_exact_duplicates
+from lshdup.lsh.candidates import Components, SharedBuckets
 from lshdup.params import KEEP, ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
@@ -71,12 +72,14 @@ def as_dict(groups):
 class Made:
     """A collection of sets with a band table of given keys; exact duplicates have equal keys."""
 
-    def __init__(self, sets, keys, order, max_bucket=0):
+    def __init__(self, sets, keys, order, max_bucket=0, origins=()):
+        self.origins = np.array(origins, np.uint32)
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
         self.ragged = RaggedSets.from_sets(sets)
         self.sizes = self.ragged.sizes
         prints = fingerprint_sets(self.ragged, ShingleParams())
-        self.duplicate_of = find_exact_duplicates(RUN, prints)
+        side = Side(self.sizes, prints, None, self.ragged.take)
+        self.duplicate_of = Sides.of(RUN, side, origins=self.origins).duplicate_of
         is_first = self.duplicate_of == np.arange(len(sets))
         self.members = np.flatnonzero(is_first & (self.sizes > 0))
         self.keys = np.array(keys, np.uint64).reshape(len(keys), len(sets))
@@ -92,8 +95,12 @@ class Made:
         found = set()
         for bucket in reference.buckets(self.keys[:, self.members].T.tolist(), len(self.keys), 1):
             if not self.max_bucket or len(bucket) <= self.max_bucket:
-                found.update(combinations(self.members[bucket].tolist(), 2))
+                pairs = combinations(self.members[bucket].tolist(), 2)
+                found.update(pair for pair in pairs if self.differ(*pair))
         return found
+
+    def differ(self, a, b):
+        return not len(self.origins) or self.origins[a] != self.origins[b]
 
     @cached_property
     def firsts(self):
@@ -101,14 +108,15 @@ class Made:
 
     def is_candidate(self, a, b):
         a, b = self.firsts[a], self.firsts[b]
-        return a == b or (min(a, b), max(a, b)) in self.candidates
+        return (a == b and not len(self.origins)) or (min(a, b), max(a, b)) in self.candidates
 
     def expected(self, linkage, threshold):
         order = self.order.tolist()
         return obvious_groups(self.sets, self.is_candidate, order, threshold, linkage)
 
     def components(self):
-        return Components.of(RUN, SharedBuckets.of(RUN, self.table, self.max_bucket), self.ordered)
+        shared = SharedBuckets.of(RUN, self.table, self.max_bucket, self.origins)
+        return Components.of(RUN, shared, self.ordered, self.origins)
 
     def find_kinds(self, linkage, threshold, jobs=1, source=None, apart=NO_KEYS):
         source = source or self.ragged.take
@@ -117,14 +125,15 @@ class Made:
             linkage=linkage, apart=apart,
         )  # fmt: skip
 
-    def expand(self, kinds, jobs=1, source=None):
+    def expand(self, kinds, linkage="representative", jobs=1, source=None):
         source = source or self.ragged.take
         kinds = clusters.complete_similarities(Run.quiet(jobs), kinds, self.sizes, source)
-        return clusters.expand_clusters(kinds, self.duplicate_of, self.order)
+        apart = clusters.find_alone(kinds, linkage) if len(self.origins) else None
+        return clusters.expand_clusters(kinds, self.duplicate_of, self.order, apart)
 
     def cluster_buckets(self, linkage, threshold, jobs=1, source=None):
         kinds, compared = self.find_kinds(linkage, threshold, jobs, source)
-        return self.expand(kinds, jobs, source), compared
+        return self.expand(kinds, linkage, jobs, source), compared
 
     def cluster_pairs(self, linkage, threshold):
         """Of pairs of which some are not similar enough: they are known too."""
@@ -132,18 +141,23 @@ class Made:
         left, right, score = columns_of([row for row in rows if row[2] >= threshold / 2])
         pairs = Pairs.of(RUN, left, right, score)
         return self.expand(
-            clusters.cluster_pairs(RUN, pairs, self.ordered, len(self.sets), threshold, linkage)
+            clusters.cluster_pairs(RUN, pairs, self.ordered, len(self.sets), threshold, linkage),
+            linkage,
         )
 
 
 @st.composite
-def collections(draw):
+def collections(draw, most_origins=0):
     kinds = draw(st.lists(st.frozensets(st.integers(1, 12), max_size=8), min_size=1, max_size=10))
     sets = [set(kind) for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=16))]
     band = st.lists(st.integers(0, 2), min_size=len(sets), max_size=len(sets))
     keys = draw(st.lists(band, min_size=1, max_size=4))
     order = draw(st.permutations(range(len(sets))))
-    return Made(sets, keys, order, draw(st.sampled_from([0, 0, 3])))
+    origins = ()
+    if most_origins:
+        kind = st.integers(0, draw(st.integers(0, most_origins)))
+        origins = draw(st.lists(kind, min_size=len(sets), max_size=len(sets)))
+    return Made(sets, keys, order, draw(st.sampled_from([0, 0, 3])), origins)
 
 
 def check(made, threshold):
@@ -175,6 +189,31 @@ def in_pieces(held):
 def test_groups_are_those_of_the_obvious_loop(held, made, threshold):
     with in_pieces(held):
         check(made, threshold)
+
+
+@pytest.mark.parametrize("held", [True, False])
+@settings(max_examples=many(300), deadline=None)
+@given(collections(16), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
+def test_groups_across_origins_are_those_of_the_obvious_loop(held, made, threshold):
+    """Documents of one origin are in a group only for the sake of a third one."""
+    with in_pieces(held):
+        check(made, threshold)
+    groups, _ = made.cluster_buckets("representative", threshold)
+    for d, (kept, _) in as_dict(groups).items():
+        assert d == kept or made.differ(d, kept)
+
+
+def test_one_origin_of_many_alike_is_not_walked():
+    """20,000 documents of one template and one origin, and one of another, which is compared with
+    all of them or with the first: without a step from each to all others of its origin."""
+    n = 20_000
+    sets = [{*range(1, 30), 100 + d} for d in range(n + 1)]
+    for last in (0, n):
+        made = Made(sets, [[5] * (n + 1)], range(n + 1), 0, np.arange(n + 1) == last)
+        groups, compared = made.cluster_buckets("representative", 0.8)
+        assert compared == (n if last == 0 else 1)
+        kept = groups.representative.tolist()
+        assert kept == ([0] * (n + 1) if last == 0 else [*range(n), 0])
 
 
 @pytest.mark.parametrize("held", [True, False])

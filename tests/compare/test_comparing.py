@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare.best_matches import find_best_matches
-from lshdup.compare.comparing import compare
+from lshdup.compare.comparing import compare, meet
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.sides import Fingerprints, Side, Sides
 from lshdup.lsh.band_plan import BandPlan
@@ -40,17 +40,17 @@ def side_of(sets, keys):
     return Side(ragged.sizes, prints, Fingerprints(prints, prints), ragged.take, signatures)
 
 
-def sides_of(here, there=None, same=""):
+def sides_of(here, there=None, same="", origins=()):
     keys = {frozenset(each): number for number, each in enumerate(here + (there or []), 1)}
     right = None if there is None else side_of(there, keys)
-    return Sides.of(RUN, side_of(here, keys), right, same)
+    return Sides.of(RUN, side_of(here, keys), right, same, origins=np.array(origins, np.uint32))
 
 
-def found_by(sides, method, threshold, run=RUN):
+def found_by(sides, method, threshold, run=RUN, *, collapse=False):
     """All pairs, the lower number first, with their scores."""
     found = compare(run, sides, BandParams(threshold, 0.99), method, PLAN)
     across = sides.identical(found.pairs)
-    expanded = expand_copies(run, found.pairs, sides.duplicate_of, across=across)
+    expanded = expand_copies(run, found.pairs, sides.duplicate_of, across=across, collapse=collapse)
     every = [row for piece in expanded.pieces() for row in rows(piece)]
     assert len(every) == len(expanded)
     return sorted([(min(a, b), max(a, b), complex(score)) for a, b, score in every], key=str)
@@ -70,6 +70,41 @@ def test_pairs_of_two_sides_are_the_crossing_pairs_of_their_union(
         assert {score for *_, score in union} <= {1}
     assert crossing == [row for row in union if row[0] < split <= row[1]]
     assert all(score == ones for a, b, score in union if (here + there)[a] == (here + there)[b])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(max_examples=many(100), deadline=None)
+@given(st.data(), st.sampled_from([1, 2, 3, 8]), thresholds, st.sampled_from([1, 3]))
+def test_pairs_across_origins_are_all_pairs_without_those_of_one(
+    name, data, kinds, threshold, jobs
+):
+    """Documents with nothing that says their origin are origins of one document: 8 are many."""
+    different = data.draw(st.lists(st.sets(st.integers(0, 12), max_size=8), min_size=1, max_size=6))
+    sets = data.draw(st.lists(st.sampled_from(different), max_size=10))
+    origins = [data.draw(st.integers(0, kinds - 1)) for _ in sets]
+    method = METHODS[name]
+    across = sides_of(sets, same=method.same, origins=origins)
+    found = found_by(across, method, threshold, Run.quiet(jobs))
+    every = found_by(sides_of(sets, same=method.same), method, threshold)
+    if not origins:
+        return
+    assert found == [row for row in every if origins[row[0]] != origins[row[1]]]
+    if method.by_bands:
+        met = meet(RUN, across, np.arange(len(sets)), PLAN)
+        for left, right in met.pieces:
+            assert all(origins[a] != origins[b] for a, b in zip(left, right, strict=True))
+    collapsed = found_by(across, method, threshold, collapse=True)
+    assert set(collapsed) <= set(found)
+    # Equal sets: each once, beside the first one of another origin.
+    equal = {(a, b) for a, b, _ in collapsed if sets[a] == sets[b]}
+    for kind in map(frozenset, different):
+        rows_ = [i for i, each in enumerate(sets) if each == kind]
+        beside = [
+            next(((min(i, j), max(i, j)) for j in rows_ if origins[i] != origins[j]), None)
+            for i in rows_
+            if kind
+        ]
+        assert {pair for pair in equal if sets[pair[0]] == kind} == {*beside} - {None}
 
 
 @pytest.mark.parametrize("name", ["exact", "contained"])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare.exact_join import join_sets, min_shared_sizes
+from lshdup.lsh.candidates import NO_ORIGINS
 from tests import reference
 from tests.compare.test_pairs import rows
 from tests.compare.test_verification import rationals
@@ -27,9 +28,10 @@ collections = st.lists(
 thresholds = rationals | st.sampled_from([1e-300, 0.8, 0.999, 1.0])
 
 
-def joined(ragged, members, threshold, jobs=1, split=None):
+def joined(ragged, members, threshold, jobs=1, origins=()):
     """Return all pairs in the order of the pieces: (inside, holder, containment, similarity)."""
-    pieces = join_sets(Run.quiet(jobs), ragged, members, threshold, "containment", split)
+    of = np.array(origins, np.uint32)
+    pieces = join_sets(Run.quiet(jobs), ragged, members, threshold, "containment", of)
     return [(a, b, s.real, s.imag) for piece in pieces for a, b, s in rows(piece)]
 
 
@@ -47,19 +49,20 @@ def test_the_containment_join_is_brute_force(sets, threshold, most):
 @settings(max_examples=many(100), deadline=None)
 @given(collections, thresholds, st.integers(1, 5), st.data())
 def test_the_same_pieces_at_any_number_of_jobs(sets, threshold, probes, data):
-    """Some of the sets, on two sides or not, in pieces of one pair or of many."""
+    """Some of the sets, of several origins or not, in pieces of one pair or of many."""
     ragged = RaggedSets.from_sets(sets)
     members = np.array([i for i in range(len(sets)) if data.draw(st.booleans())], np.int64)
-    split = data.draw(st.none() | st.integers(0, len(sets)))
+    n, kinds = len(sets), data.draw(st.sampled_from([0, 1, 2, 4]))
+    origins = data.draw(st.lists(st.integers(0, kinds), min_size=n, max_size=n)) if kinds else ()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lshdup.compare.exact_join._PROBES", probes)
-        alone = joined(ragged, members, threshold, 1, split)
-        assert joined(ragged, members, threshold, 2, split) == alone
+        alone = joined(ragged, members, threshold, 1, origins)
+        assert joined(ragged, members, threshold, 2, origins) == alone
         patched.setattr("lshdup.compare.exact_join.PIECE", data.draw(st.sampled_from([1, 3])))
-        assert joined(ragged, members[::-1], threshold, 4, split) == alone
+        assert joined(ragged, members[::-1], threshold, 4, origins) == alone
     every, wanted = reference.all_insides(sets, threshold), set(members.tolist())
     every = [row for row in every if {*row[:2]} <= wanted]
-    crossing = [row for row in every if split is None or min(row[:2]) < split <= max(row[:2])]
+    crossing = [(a, b, *s) for a, b, *s in every if not kinds or origins[a] != origins[b]]
     assert sorted(alone) == crossing
 
 
@@ -86,10 +89,10 @@ def test_planted_insides_of_longer_sets():
 def test_progress_counts_each_set_once():
     sets = RaggedSets.from_sets([{i, i + 1} for i in range(40)])
     seen = []
-    for split, pairs in ((None, 39), (15, 1)):
+    for origins, pairs in ((NO_ORIGINS, 39), ((np.arange(40) >= 15).astype(np.uint32), 1)):
         seen.clear()
         run = replace(Run.quiet(), progress=lambda _, *counts: seen.append(counts))
-        pieces = join_sets(run, sets, np.arange(40), 0.5, "containment", split)
+        pieces = join_sets(run, sets, np.arange(40), 0.5, "containment", origins)
         assert sum(len(piece[0]) for piece in pieces) == pairs
         assert seen == sorted(seen)
         assert seen[-1] == (40, 40)

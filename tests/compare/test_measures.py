@@ -40,8 +40,8 @@ def rows(columns):
     return list(zip(*names, scores.real.tolist(), scores.imag.tolist(), strict=True))
 
 
-def insides(sets, members, threshold, split=None):
-    found = join_sets(RUN, sets, members, threshold, "containment", split)
+def insides(sets, members, threshold):
+    found = join_sets(RUN, sets, members, threshold, "containment")
     return gather_pairs(RUN, found, np.complex128)
 
 

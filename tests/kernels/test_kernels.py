@@ -53,10 +53,10 @@ def test_what_is_no_kernel_is_refused():
 
 
 def test_who_has_leaders_against_the_obvious():
-    """A leader in a bucket of the position, whose size allows the similarity."""
+    """A leader in a bucket of the position, of another origin, whose size allows the similarity."""
     rng = np.random.default_rng(5)
     found = []
-    for _ in range(50):
+    for turn in range(50):
         n, bands, cells = 30, 3, 8
         sizes = rng.integers(1, 20, n)
         begins = np.arange(0, bands * cells, cells, dtype=np.uint32)
@@ -68,13 +68,20 @@ def test_who_has_leaders_against_the_obvious():
             for leader in leaders[::-1]:
                 if (cell := bucket[leader, band]) != NONE:
                     following[leader, band], heads[cell] = heads[cell], leader
+        origins, others = rng.integers(0, 3, n), np.full((n, bands), NONE)
+        for leader, band in np.argwhere(following != NONE)[::-1].tolist():
+            other = following[leader, band]
+            is_same = origins[other] == origins[leader]
+            others[leader, band] = others[other, band] if is_same else other
         positions, out = np.flatnonzero(rng.random(n) < 0.8), np.full(n, 7, np.uint8)
         have_leaders(
-            positions.astype(np.uint32), sizes, 0.7, bucket,
-            heads.astype(np.uint32), following.astype(np.uint32), out[: len(positions)],
+            positions.astype(np.uint32), origins[: n * (turn % 2)].astype(np.uint32), sizes, 0.7,
+            bucket, heads.astype(np.uint32), following.astype(np.uint32),
+            others.astype(np.uint32), out[: len(positions)],
         )  # fmt: skip
         small, large = np.minimum.outer(sizes, sizes), np.maximum.outer(sizes, sizes)
         near = ((bucket[:, None] == bucket) & (bucket != NONE)).any(2) & (small >= 0.7 * large)
+        near &= (origins[:, None] != origins) | (turn % 2 == 0)
         expected = near[np.ix_(positions, leaders)].any(1).tolist()
         assert out[: len(positions)].tolist() == expected
         found += expected

@@ -31,7 +31,7 @@ def find_anchors(sequences, params):
     return Anchors(*select(sequences, gram, window), gram, window)
 
 
-def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, common=1000, gap=0):
+def found_passages(documents, least, origins=(), *, jobs=1, memory=1 << 30, common=1000, gap=0):
     """Passages as the engine finds them: (tokens, [(document, first token), …])."""
     sequences = sequences_of(documents)
     params = PassageParams(least, common, gap)
@@ -43,18 +43,19 @@ def found_passages(documents, least, split=None, *, jobs=1, memory=1 << 30, comm
         hashes, positions = select(sequences.take(np.array([d])), keeper.gram, keeper.window)
         keeper.add(hashes, positions + at)
     anchors = keeper.recurring() if jobs > 1 else find_anchors(sequences, params)
-    found = find_passages(run, sequences, anchors, params, documents=None, split=split)
+    of = np.array(origins, np.uint32)
+    found = find_passages(run, sequences, anchors, params, documents=None, origins=of)
     assert all(done == total for done, total in stages.values())
     places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
     cuts = itertools.pairwise(found.starts.tolist())
     return [(n, places[i:j]) for n, (i, j) in zip(found.tokens.tolist(), cuts, strict=True)]
 
 
-def obvious_runs(documents, least, split=None):
+def obvious_runs(documents, least, origins=()):
     """Places (document, first, tokens) of all maximal common runs that do not overlap."""
     runs = set()
     for d, e in itertools.combinations_with_replacement(range(len(documents)), 2):
-        if split is not None and not d < split <= e:
+        if len(origins) and origins[d] == origins[e]:
             continue
         a, b = documents[d], documents[e]
         for i, j in itertools.product(range(len(a)), range(len(b))):
@@ -79,8 +80,8 @@ def obvious_places(documents, sequence):
     return places
 
 
-def obvious_passages(documents, least, split=None):
-    runs = obvious_runs(documents, least, split)
+def obvious_passages(documents, least, origins=()):
+    runs = obvious_runs(documents, least, origins)
 
     def is_inside(run, other):
         (d, i, n), (e, j, m) = run, other
@@ -123,12 +124,16 @@ def texts(draw):
 
 
 @settings(max_examples=many(150), deadline=None)
-@given(texts(), st.integers(2, 14), st.sampled_from([None, 1, 2]), st.sampled_from([1, 2, 4]))
-def test_passages_are_those_of_all_pairs(documents, least, split, jobs):
-    split = split if split is None else min(split, len(documents))
-    expected = obvious_passages(documents, least, split)
-    assert found_passages(documents, least, split, jobs=jobs) == expected
-    assert found_passages(documents, least, split, memory=2000) == expected
+@given(texts(), st.integers(2, 14), st.sampled_from([1, 2, 4]), st.data())
+def test_passages_are_those_of_all_pairs(documents, least, jobs, data):
+    """Of any documents, or of several origins: each has a place in two of them."""
+    n, kinds = len(documents), data.draw(st.sampled_from([0, 1, 2, 5]))
+    origins = data.draw(st.lists(st.integers(0, kinds), min_size=n, max_size=n)) if kinds else ()
+    expected = obvious_passages(documents, least, origins)
+    assert found_passages(documents, least, origins, jobs=jobs) == expected
+    assert found_passages(documents, least, origins, memory=2000) == expected
+    for _, places in expected if origins else ():
+        assert len({origins[document] for document, _ in places}) > 1
 
 
 @pytest.mark.parametrize("times", [2.5, 3, 4])
@@ -343,15 +348,22 @@ def passages_of(drawn):
 
 
 @settings(deadline=None)
-@given(PASSAGES, st.permutations(range(4)), st.sampled_from([None, 1, 2]))
-def test_repeats_are_all_places_but_one(drawn, order, split):
-    expected = set()
+@given(
+    PASSAGES, st.permutations(range(4)), st.sampled_from([None, 1, 2]),
+    st.sampled_from([[], [0, 0, 0, 0], [0, 1, 0, 1], [0, 1, 1, 2]]),
+)  # fmt: skip
+def test_repeats_are_all_places_but_one(drawn, order, split, origins):
+    """But those of the origin of the one, which are not compared with it."""
+    expected, origins = set(), origins if split is None else []
     for tokens, places in drawn:
         kept = min(places, key=lambda place: (order.index(place[0]), place[1]))
         for document, first in places:
-            if (document, first) != kept if split is None else document < split:
+            is_apart = bool(origins) and origins[document] == origins[kept[0]]
+            is_repeat = (document, first) != kept if split is None else document < split
+            if is_repeat and not is_apart:
                 expected |= {(document, token) for token in range(first, first + tokens)}
-    runs = find_repeats(passages_of(drawn), np.array(order), split)
+    of = np.array(origins, np.uint32)
+    runs = find_repeats(passages_of(drawn), np.array(order), split, of)
     columns = (runs.documents, runs.first, runs.sizes)
     listed = list(zip(*(each.tolist() for each in columns), strict=True))
     found = [(document, first + at) for document, first, n in listed for at in range(n)]

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from itertools import product
+from itertools import combinations, groupby, product
 from pathlib import Path
 
 import numpy as np
@@ -345,7 +345,10 @@ def table_of(buckets):
 @settings(max_examples=many(200), deadline=None)
 @given(st.data())
 def test_candidates_across_are_those_of_the_whole_table(data):
-    n, split = data.draw(st.integers(2, 30)), data.draw(st.integers(0, 30))
+    n, kinds = data.draw(st.integers(2, 30)), data.draw(st.sampled_from([1, 2, 3, 30]))
+    origins = data.draw(st.lists(st.integers(0, kinds - 1), min_size=n, max_size=n))
+    if data.draw(st.booleans()):  # Two sides are two origins, one behind the other.
+        origins.sort()
     row = st.lists(st.integers(0, 5), min_size=n, max_size=n)
     keys = data.draw(st.lists(row, min_size=1, max_size=4))
     limit = data.draw(st.sampled_from([0, 0, 2, 4]))
@@ -355,18 +358,22 @@ def test_candidates_across_are_those_of_the_whole_table(data):
     for row in keys:
         for key in sorted(set(row)):
             bucket = [i for i in range(n) if row[i] == key]
-            across = {(a, b) for a in bucket for b in bucket if a < split <= b}
+            across = {(a, b) for a, b in combinations(bucket, 2) if origins[a] != origins[b]}
             counted += [(len(bucket), -len(counted), bucket[0])] if across else []
             if across and limit and len(bucket) > limit:
                 skipped |= set(bucket)
                 tally = [tally[0] + 1, tally[1] + len(across)]
             else:
                 expected |= across
-    met = candidate_pairs(RUN, table, limit, split=split)
-    buckets, pieces = met.buckets, met.pieces
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(candidates, "PIECE", data.draw(st.sampled_from([1, 3, 1 << 10])))
+        met = candidate_pairs(RUN, table, limit, np.array(origins, np.uint32))
+        buckets, pieces = met.buckets, list(met.pieces)
     found = [pair for piece in pieces for pair in zip(*(c.tolist() for c in piece), strict=True)]
     assert len(found) == len(set(found))
     assert set(found) == expected
+    if origins == sorted(origins) and kinds < 3:  # The best match is found one by one.
+        assert len(list(groupby(left for left, _ in found))) == len({left for left, _ in found})
     assert buckets.documents == len(skipped)
     assert [buckets.skipped, buckets.pairs] == tally
     largest, _, example = max(counted, default=(0, 0, 0))
@@ -378,7 +385,8 @@ def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
     monkeypatch.setattr(candidates, "PIECE", 1 << 12)
     keys = [[1] * 20_010, [2] * 20_000 + [3] * 10, list(range(20_010))]
     for split in (20_000, 10):
-        met = candidate_pairs(RUN, table_of(keys), split=split)
+        origins = (np.arange(20_010) >= split).astype(np.uint32)
+        met = candidate_pairs(RUN, table_of(keys), origins=origins)
         buckets, pieces = met.buckets, met.pieces
         met = sum(len(left) for left, _ in pieces)
         assert met == 10 * 20_000

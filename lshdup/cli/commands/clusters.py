@@ -10,6 +10,7 @@ from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
     ClustersOptions,
     accepted_options,
+    across_option,
     against_option,
     check_option,
     exact_option,
@@ -46,6 +47,7 @@ Examples:
     keep_options,
     keep_by_option,
     against_option("What is near a document of OTHER goes too; OTHER stays"),
+    across_option,
     plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")), default="all",
                   brief=True,
                   help="Groups with all that is known; or names only: all that stays; what may "

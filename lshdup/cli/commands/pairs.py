@@ -10,6 +10,7 @@ from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
     PairsOptions,
     accepted_options,
+    across_option,
     against_option,
     check_option,
     collapse_option,
@@ -47,6 +48,7 @@ Examples:
     table_options,
     measure_option,
     against_option("Only pairs of DOCS with documents of OTHER (they may be gone)"),
+    across_option,
     plain_option("--unmatched", is_flag=True, requires=("--against",), brief=True,
                  help="Instead of the pairs: the documents of DOCS that are in none, nor in "
                       "OTHER."),

@@ -12,6 +12,7 @@ from lshdup.cli import removal
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
     PassagesOptions,
+    across_option,
     check_content_option,
     check_option,
     documents_options,
@@ -64,6 +65,7 @@ Examples:
 @option("--against", multiple=True, type=click.Path(path_type=bytes), metavar="OTHER",
         help="Only passages with a place in DOCS and one in OTHER: a folder, a file, or the store "
              "of an earlier run; repeatable for folders and files.")  # fmt: skip
+@across_option
 @plain_option("--emit", type=click.Choice(("all", "template", "spans")), default="all",
               help="Passages with all places; their texts alone, as --template of other commands "
                    "takes them; or what to cut so that each stays once, as jsonl.")  # fmt: skip

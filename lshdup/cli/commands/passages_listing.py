@@ -13,7 +13,7 @@ from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.wording import chance, count_of
 from lshdup.cli import layouts, removal
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
-from lshdup.cli.messages import say_collection, say_skipped, warn_of_changes
+from lshdup.cli.messages import check_origins, say_collection, say_skipped, warn_of_changes
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
@@ -196,7 +196,10 @@ def print_passages(
     rule : says which document of those with a passage keeps it.
     """
     console, request = session.console, session.request
-    found = load_or_find_passages(session.workspace, request, wanted, options.against)
+    found = load_or_find_passages(
+        session.workspace, request, wanted, options.against, options.across
+    )
+    check_origins(console, found.origins)
     passages = found.passages
     if options.in_documents > 1:
         is_in_enough = passages.count_documents() >= options.in_documents
@@ -206,7 +209,7 @@ def print_passages(
     preferred = preference(run, found.here.documents, found.here.sizes, rule, request.documents)
     for line in preferred.unused:
         console.warn(line)
-    repeats = find_repeats(passages, preferred.order, split)
+    repeats = find_repeats(passages, preferred.order, split, found.origins)
     _say(session, found, passages, repeats, wanted.least)
     listing = PassageListing(run, found, passages)
     if options.write is not None:

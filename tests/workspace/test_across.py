@@ -1,0 +1,286 @@
+"""`--across`: documents of one origin are not compared, in files as they are typed.
+
+What an origin is, is read here again by pathlib, re, json, csv, and pyarrow; the pairs are those of
+a run without the option, less the ones of one origin.
+"""
+
+import csv
+import json
+import re
+from collections import Counter
+from contextlib import chdir
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.collection.origins import find_origins
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import AcrossParams, ClusterParams, DocumentParams, PairParams, PassageParams
+from lshdup.workspace.comparing import load_comparison
+from lshdup.workspace.passages import load_or_find_passages
+from lshdup.workspace.request import Request
+from tests.conftest import RUN, many, open_workspace, require
+from tests.documents import find
+from tests.running import run_program
+from tests.workspace.test_against import WORDS, texts
+
+METHODS = {
+    "bands": PairParams(), "exact": PairParams(exact=True), "same": PairParams(same="text"),
+    "containment": PairParams(measure="containment"),
+}  # fmt: skip
+
+
+def grouped(keys):
+    """Which items are of one origin: the number of the first one of the same key; None is none."""
+    return [keys.index(key) if key not in (None, "") else number for number, key in enumerate(keys)]
+
+
+def origins_of(typed, *names, run=RUN, **params):
+    documents, _ = find(*names, **params)
+    documents = replace(documents, docs=tuple(str(name).encode() for name in names))
+    found = find_origins(run, documents, AcrossParams.parse(typed)).tolist()
+    return documents, found
+
+
+def test_folders_are_those_of_pathlib(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/x", "a/b/y", "a/b/c/z", "a/d/w", "e/b/v", "top"):
+        path = tmp_path / "docs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    for named in (
+        ["docs"],
+        ["."],
+        ["docs/a", "docs"],
+        [str(tmp_path / "docs")],
+        ["docs/top", "docs"],
+    ):
+        for depth in (1, 2, 3):
+            documents, found = origins_of(f"folder:{depth}", *named)
+            keys = []
+            for name in documents.names:
+                above = max((n for n in named if below(name, n) is not None), key=len)
+                keys.append("/".join(below(name, above).split("/")[:-1][:depth]) or None)
+            assert grouped(found) == grouped(keys)
+
+
+def below(name, folder):
+    """A name below a folder; None if it is not there."""
+    text = name.decode()
+    if folder == ".":
+        return text
+    return text.removeprefix(f"{folder}/") if text.startswith(f"{folder}/") else None
+
+
+@pytest.mark.parametrize("pattern", ["[ab]", "([ab])([xy])", "x|(y)", "(?:folder):", "^docs/(.)"])
+def test_matches_are_those_of_re(pattern, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("ax", "ay", "bx", "by", "cy", "folder:"):
+        (tmp_path / "docs" / name).write_text(name)
+    documents, found = origins_of(pattern, "docs")
+    keys = []
+    for name in documents.names:
+        match = re.search(pattern, name.decode())
+        keys.append(match and (match[1] if match.re.groups else match[0]))
+    if not any(keys):
+        keys = [None] * len(keys)
+    assert grouped(found) == grouped(keys)
+
+
+VALUES = st.sampled_from(["a", "b", "2024", 2024, 7, -7, "", None, 1.5, True, [], {"in": 1}, "é\n"])
+
+
+@settings(max_examples=many(60), deadline=None)
+@given(st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=12))
+def test_fields_of_json_lines_are_those_of_json(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    lines = [
+        json.dumps({"text": "x", **({"key": value} if is_there else {})})
+        for value, is_there in rows
+    ]
+    path.write_text("\n".join(lines))
+    keys = [json.loads(line).get("key") for line in lines]
+    keys = [
+        str(key) if type(key) in (str, int, float, bool) and key != "" else None for key in keys
+    ]
+    said = []
+    run = RUN.but(warn=said.append, say=said.append)
+    if not any(keys):
+        with pytest.raises(ParameterError, match="--across field:'key'"):
+            origins_of("field:key", path, run=run)
+        return
+    _, found = origins_of("field:key", path, run=run)
+    assert grouped(found) == grouped(keys)
+    without = keys.count(None)
+    assert len(said) == 1
+    assert said[0].startswith(f"--across field:key: {len({*keys} - {None})} origin")
+    assert (f"; {without} document" in said[0]) == (without > 0)
+
+
+def test_fields_of_tables_are_those_of_csv_and_pyarrow(tmp_path):
+    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+    keys = ["a", "b", "a", "", "c,d", 'e"f', "b"]
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("text", "key"), *(("x", key) for key in keys)])
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        read = [row["key"] for row in csv.DictReader(file)]
+    assert grouped(origins_of("field:key", tmp_path / "rows.csv")[1]) == grouped(read)
+    columns = {
+        "texts": ["a", None, "a", ""], "numbers": [3, 3, None, -3], "words": ["u", "v", "u", "v"],
+    }  # fmt: skip
+    table = pa.table({"text": ["x"] * 4, **columns})
+    table = table.set_column(3, "words", table["words"].dictionary_encode())
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=2)
+    for name, values in pq.read_table(tmp_path / "rows.parquet").to_pydict().items():
+        _, found = origins_of(f"field:{name}", tmp_path / "rows.parquet")
+        assert grouped(found) == grouped(values), name
+    pq.write_table(pa.table({"text": ["x"], "key": [[1]]}), tmp_path / "list.parquet")
+    with pytest.raises((InputError, ParameterError), match=r"its column .key. is of type list"):
+        origins_of("field:key", tmp_path / "list.parquet")
+
+
+# --- pairs, groups and passages, against all pairs without those of one origin --------------------
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Folders with near-copies and exact ones within and across them, and files beside them."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(11)
+    originals = [[WORDS[int(w)] for w in rng.integers(0, 400, 60)] for _ in range(10)]
+    made = texts(5, originals, 90, 30)
+    for i, text in enumerate(made):
+        folder = tmp_path / "docs" / f"{'abc'[min(i % 11, 2)]}" if i % 9 else tmp_path / "docs"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{i:03}.txt").write_text(text if i % 13 else f"{text} and more of it")
+    return tmp_path
+
+
+def pairs_of(across, method, threshold=0.5, store=None):
+    across = across and AcrossParams.parse(across)
+    request = Request((b"docs",), DocumentParams(), {"threshold": threshold})
+    opened = load_comparison(
+        open_workspace(store), request, method, clustering=False, across=across
+    )
+    found = opened.expand_copies(opened.find_pairs(), collapse=False)
+    names = opened.here.documents.names
+    return {
+        (names[int(a)], names[int(b)], complex(score))
+        for piece in found.pieces()
+        for a, b, score in zip(*piece, strict=True)
+    }, opened
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("across", ["folder", "[0-9]{2}([0-9])", "/a/", "^docs/"])
+def test_pairs_are_all_pairs_without_those_of_one_origin(name, across, folders):
+    method = METHODS[name]
+    every, _ = pairs_of(None, method)
+    found, opened = pairs_of(across, method)
+    names, of = [*opened.here.documents.names], opened.sides.origins.tolist()
+    origin = dict(zip(names, of, strict=True))
+    assert found == {row for row in every if origin[row[0]] != origin[row[1]]}
+    assert bool(found) == (across != "^docs/")
+    assert len({*of}) == {"folder": 3 + Counter(map(len, names))[12], "^docs/": 1}.get(
+        across, len({*of})
+    )
+
+
+@pytest.mark.parametrize("method", ["bands", "exact", "same"])
+@pytest.mark.parametrize("linkage", ["representative", "single"])
+def test_groups_are_those_of_the_obvious_loop(method, linkage, folders):
+    """Each document joins the first kept one of another origin, by the pairs of that method."""
+    if (method, linkage) == ("same", "single"):
+        return
+    pairs, _ = pairs_of("folder", METHODS[method], 0.6)
+    near = {frozenset(row[:2]) for row in pairs}
+    request = Request((b"docs",), DocumentParams(), {"threshold": 0.6})
+    opened = load_comparison(
+        open_workspace(None), request, METHODS[method], clustering=True,
+        across=AcrossParams.parse("folder"),
+    )  # fmt: skip
+    rule = ClusterParams(linkage, "path-order")
+    own = opened.find_clusters(rule).clusters.representative.tolist()
+    names = [*opened.here.documents.names]
+    found = {name: names[kept] for name, kept in zip(names, own, strict=True)}
+    expected = {}
+    for name in names:
+        if name in expected:
+            continue
+        expected[name], taking = name, [name]
+        for each in taking:
+            free = [other for other in names if other not in expected]
+            new = [other for other in free if frozenset((each, other)) in near]
+            expected |= dict.fromkeys(new, name)
+            taking += new if linkage == "single" else []
+    assert found == expected
+    assert len({*expected.values()}) < len(names)
+
+
+def test_passages_have_places_in_two_origins(folders):
+    request, params = Request((b"docs",), DocumentParams(), {}), PassageParams(least=20)
+    every = load_or_find_passages(open_workspace(None), request, params)
+    across = AcrossParams.parse("folder")
+    found = load_or_find_passages(open_workspace(None), request, params, across=across)
+    assert 0 < len(found.passages) < len(every.passages)
+    for start, end in zip(found.passages.starts[:-1], found.passages.starts[1:], strict=True):
+        assert len({*found.origins[found.passages.documents[start:end]].tolist()}) > 1
+
+
+# --- a command without DOCS -----------------------------------------------------------------------
+
+
+def test_origins_are_known_again_or_refused(folders):
+    """The folders that were named are in the store; fields are read again, if they can be."""
+    with_docs = run_program(["pairs", "docs", "--across", "folder", "-q"], cwd=folders)
+    assert with_docs.stdout.count(b"\n") > 10
+    without = run_program(["pairs", "--across", "folder", "-q"], cwd=folders)
+    assert without.stdout == with_docs.stdout
+    rows = folders / "rows.jsonl"
+    made = [{"text": " ".join(WORDS[:60]), "key": key} for key in "aab"]
+    rows.write_text("".join(json.dumps(row) + "\n" for row in made))
+    line = ["pairs", "rows.jsonl", "--across", "field:key", "-q"]
+    first = run_program(line, cwd=folders)
+    assert first.stdout.count(b"\n") == 2
+    line.remove("rows.jsonl")
+    assert run_program(line, cwd=folders).stdout == first.stdout
+    rows.write_text(rows.read_text() + "\n")
+    changed = run_program(line, cwd=folders)
+    assert (changed.returncode, changed.stdout) == (2, b"")
+    assert b"rows.jsonl:1 is not what was read: changed" in changed.stderr.replace(b"\n ", b"")
+    rows.unlink()
+    assert run_program(line, cwd=folders).returncode == 2
+
+
+def test_a_record_that_is_gone_is_no_origin(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"text": "x", "key": "a"}\n')
+    with chdir(tmp_path):
+        documents, _ = find("rows.jsonl")
+        rows.unlink()
+        with pytest.raises(InputError, match="is not what was read"):
+            find_origins(RUN, documents, AcrossParams.parse("field:key"))
+
+
+@pytest.mark.parametrize(
+    "typed", ["folder", "folder:1", "folder:3", "field:a:b", "fields?", "Folder:2"]
+)
+def test_what_is_typed_is_shown(typed):
+    assert str(AcrossParams.parse(typed)) == typed.removesuffix(":1")
+
+
+@pytest.mark.parametrize(
+    "typed", ["folder:", "folder:0", "folder:-1", "folder:x", "field:", "(", ""]
+)
+def test_what_is_no_origin_is_refused(typed):
+    with pytest.raises(ParameterError, match="--across"):
+        AcrossParams.parse(typed)
+
+
+def test_bands_that_keep_no_promise_are_refused_before_the_work(folders):
+    with pytest.raises(ParameterError, match="cannot meet"):
+        pairs_of("folder", PairParams(), 0.01)
