@@ -188,7 +188,7 @@ def find_clusters(
         known = compare(joining, sides, BandParams(threshold), PairParams(exact=True))
     if known is not None:
         buckets = known.buckets
-        pairs = separated.separate(run, known.pairs)
+        pairs = separated.separate(run, known.pairs, across=sides.identical(known.pairs))
         groups = clusters.cluster_pairs(run, pairs, ordered, len(sizes), threshold, linkage)
     else:
         assert index is not None

@@ -41,6 +41,10 @@ def find_origins(run: Run, documents: DocumentList, across: AcrossParams) -> NDA
     for rows, values in values_of(run, documents, across):
         found = (numbers.setdefault(each, len(numbers)) if each else n for each in values)
         origins[rows] = np.fromiter(found, np.int64, len(values))
+    if n and not numbers:
+        message = f"--across {across}: no document has such an origin"
+        hint = "folder[:DEPTH] counts folders below a DOC; field:NAME; or a regular expression"
+        raise ParameterError(message, hint)
     without = arrays.where(n, lambda some: origins[some] == n)
     origins[without] = len(numbers) + np.arange(len(without))
     line = f"--across {across}: {count_of(len(numbers), 'origin')}"
@@ -67,7 +71,8 @@ def _folders(run: Run, documents: DocumentList, across: AcrossParams) -> _Values
     if not documents.docs:
         message = "--across folder: the store does not say which folders were named"
         raise ParameterError(message, RERUN)
-    tops = [b"" if each == b"." else each.rstrip(b"/") + b"/" for each in documents.docs]
+    docs = (each.rstrip(b"/") for each in documents.docs)
+    tops = [b"" if each == b"." else each + b"/" for each in docs]
     tops.sort(key=len, reverse=True)
 
     def folders_of(path: bytes) -> bytes | None:

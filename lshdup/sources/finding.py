@@ -293,6 +293,8 @@ class Finder:
                 name = prefix + ACCEPTED_FILE.encode()
                 if name in found and found[name] is None:  # not named itself
                     del found[name]
+                    if folder != top.name:
+                        self.run.warn(f"{printable(name)} is not read: --accepted names it")
             except OSError as error:
                 self.run.skipped(Skipped.because(folder, error))
 

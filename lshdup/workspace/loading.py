@@ -553,10 +553,7 @@ def _load_or_read_sets(
         wanted = np.arange(len(collection.documents))
         source = set_source(run, collection, stage="documents")
         sets = gather_sets(source, wanted, collection.sizes, run.arrays)
-        is_readable = sets.sizes == collection.sizes
-        if refuse_lost:
-            is_readable[collection.documents.changed(wanted)] = False
-        readable = np.flatnonzero(is_readable)
+        readable = np.flatnonzero(sets.sizes == collection.sizes)
         if len(readable) < len(wanted):
             lost = np.setdiff1d(wanted, readable)
             if refuse_lost:

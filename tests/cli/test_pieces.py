@@ -57,7 +57,7 @@ SIZES = {
     "base.memory._PART_BYTES": 256,
     "store.npz._CHUNK": 256,
     "compare.verification._ESTIMATED_AT_ONCE": 2,
-    "workspace.gate._GATHERED": 2,
+    "workspace.accepted._GATHERED": 2,
 }  # fmt: skip
 
 #: One after the other, in one folder: most make something, and the next one reads it.

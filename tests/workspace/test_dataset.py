@@ -202,7 +202,6 @@ def test_a_full_disk(dataset):
 
 #: Options in place of those of COMMAND, and what is said.
 REFUSED = """
---removed r.jsonl: --removed has no effect without --write
 --write c/ --removed train/b.jsonl: is one of the documents
 --write c/ --removed old.jsonl: would replace --against old.jsonl
 --write c/ --removed c/train/b.jsonl: --write and --removed are both c/train/b.jsonl
