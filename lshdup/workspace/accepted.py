@@ -9,7 +9,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import product
@@ -290,11 +289,12 @@ def list_folders(lists: Iterable[DocumentList]) -> list[bytes]:
 
 
 def _read_texts(
-    accepted: Accepted, path: Path, lists: Sequence[DocumentList]
+    run: Run, accepted: Accepted, path: Path, lists: Sequence[DocumentList]
 ) -> NDArray[np.uint64]:
     """Return the fingerprints of the texts of documents that lines name; 0 for all others.
 
-    Of documents that are compared by their bytes no text is known: these are read now.
+    Of documents that are compared by their bytes no text is known: these are read now. What is no
+    file of its own is not: it is warned of.
     """
     prints = np.zeros(sum(map(len, lists)), np.uint64)
     names = {os.path.join(os.fsencode(path.parent), n) for x in accepted.lines for n in x[:2]}  # noqa: PTH118
@@ -304,10 +304,15 @@ def _read_texts(
             spellings = (os.path.relpath(name, documents.home or b"."), os.path.realpath(name))
             at = next((at for x in spellings if (at := documents.find(x)) is not None), None)
             if at is not None:
-                with suppress(InputError, OSError):
+                try:
                     read = NamedDocument(name, raw=Path(os.fsdecode(name)).read_bytes())
                     texts = Shingler(accepted.texts).shingle_decoded([read.utf8(accepted.texts)])
                     prints[first + at] = texts[1][0]
+                except (InputError, OSError):
+                    run.warn(
+                        f"{printable(documents.names[at])}: its accepted pairs are not left out,"
+                        " as its text cannot be read by this name; --same text knows it"
+                    )
             first += len(documents)
     return prints
 
@@ -341,7 +346,7 @@ def find_accepted(
     for each in [path] if path is not None else filter(Path.is_file, beside):
         accepted = load_accepted(each, "--accepted" if path is not None else "")
         if shingle == WHOLE_DOCUMENTS:
-            prints = _read_texts(accepted, each, lists)
+            prints = _read_texts(run, accepted, each, lists)
         else:
             accepted.check(each, shingle, "name another list: --accepted FILE")
         texts = np.array(sorted(accepted.names), np.uint64)
