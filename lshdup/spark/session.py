@@ -131,24 +131,24 @@ def _hint(text: str) -> str:
 @contextmanager
 def one_line() -> Iterator[None]:
     """Raise errors of Spark, and errors of lshdup from its workers, as InputError."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (ConnectionError, EOFError, PySparkException, Py4JError) as error:
-        raise as_error(error) from None
+        is_cut = isinstance(error, ConnectionError | EOFError | Py4JNetworkError)
+        raise as_error("" if is_cut else str(error)) from None
 
 
-def as_error(error: Exception) -> LshdupError:
-    """Return the error of lshdup for one of Spark.
+def as_error(text: str) -> LshdupError:
+    """Return the error of lshdup for what Spark says; nothing, if the connection is cut.
 
-    >>> as_error(EOFError()).message
-    "Spark's driver, which is Java, ended"
+    >>> as_error("").message == as_error("An error occurred while calling o1.x").message
+    True
     """
-    text = str(error)
-    is_cut = isinstance(error, ConnectionError | EOFError)
-    if is_cut or "Java side is empty" in text or "to the Java server" in text:
+    # A call that Java answers has the trace behind its first line.
+    if not text or re.fullmatch("An error occurred while calling .*", text):
         hint = "give it more memory: --spark-conf spark.driver.memory=8g"
         return InputError("Spark's driver, which is Java, ended", hint)
     if of_worker := re.findall(r"lshdup\.errors\.\w+: (.*)", text):

@@ -220,13 +220,16 @@ TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSp
         (TRACE.format("java.lang.OutOfMemoryError: heap"), "OutOfMemoryError", "executor.memory"),
         ("x\nlshdup.errors.InputError: 'a' is read\n\tat y", "'a' is read", ""),
         (ConnectionRefusedError(111, "Connection refused"), "driver, which is Java", "driver.mem"),
-        ("Answer from Java side is empty", "driver, which is Java, ended", "driver.memory="),
+        ("Py4JNetworkError: Error while sending", "driver, which is Java, ended", "driver.memory="),
+        ("An error occurred while calling o1.x", "driver, which is Java, ended", "driver.memory="),
     ],
 )
 def test_errors_are_one_line(error, said, hint):
     protocol = require("spark", "py4j.protocol")
     require("spark", "pyspark")
     raised = error if isinstance(error, Exception) else protocol.Py4JError(error)
+    if str(error).startswith("Py4JNetworkError"):
+        raised = protocol.Py4JNetworkError(error)
     with pytest.raises(InputError) as found, spark_session.one_line():
         raise raised
     assert said in found.value.message
