@@ -130,17 +130,15 @@ def write(
     copies_go : whether rows with the id and the text of a row that stays go.
 
     """
-    from lshdup.sources.maildirs import find_skipped_mails
     from lshdup.sources.records import ROWS
-    from lshdup.sources.rewriting import count_bytes, write_without
+    from lshdup.sources.rewriting import write_without
 
     assert options.write is not None
     console, documents = session.console, opened.lists[0]
     uncompared = opened.here.list_skipped_records()
-    mails = find_skipped_mails(documents, opened.here.list_skipped()) if options.takes_mails else []
     not_compared = clusters.representative[: len(documents)] < 0
     skipped = [each.skipped for each in uncompared]
-    every = (*uncompared, *documents.skipped)
+    every = opened.here.list_skipped()
     refuse_nothing(int((~not_compared).sum()), [each.skipped for each in every])
     gone = _find_gone(clusters, documents, uncompared, copies_go)
     noun = "mail" if documents.kinds.isdisjoint(ROWS) else "row"
@@ -150,19 +148,33 @@ def write(
     columns = (*REMOVED, *(name for each in every_more for name in each.names))
     pieces = _list_removed(clusters, opened, gone, every_more)
     list_removed(console, options, columns, pieces, f"removed {noun}")
-    paths = write_without(
-        session.run, gone.documents, gone.rows, options.write, open_target, skipped=mails,
+    written = write_without(
+        session.run, gone.documents, gone.rows, options.write, open_target,
         mails=options.takes_mails,
     )  # fmt: skip
-    size = say_written(console, paths, options.write)
-    rows, dropped = len(documents) + len(uncompared) + len(mails), len(gone.rows)
+    size = say_written(console, written.paths, options.write)
+    rows, dropped = len(documents) + len(uncompared) + written.others, len(gone.rows)
     bare = rows - int((~not_compared).sum()) - (dropped - len(clusters.dropped))
-    written = "" if size is None else f"; {size:,} of {count_bytes(documents, mails):,} bytes"
+    share = "" if size is None else f"; {size:,} of {written.read:,} bytes"
     console.summarize(
         f"{count_of(rows, noun)}: {rows - dropped:,} kept"
         f"{f' ({bare:,} of them not compared)' if bare else ''}, {dropped:,} dropped"
-        f" ({chance(dropped / max(rows, 1))}){written}{console.duration_of('write')}"
+        f" ({chance(dropped / max(rows, 1))}){share}{console.duration_of('write')}"
     )
+    sources = tuple(each + b"/" for each in written.sources)
+    left = [
+        each.skipped
+        for each in every
+        if each.record is None
+        and not (documents.path_of(each.skipped.name) + b"/").startswith(sources)
+        and each.skipped.reason.stays
+    ]
+    if left:
+        was = count_of(
+            len(left), "file that was not compared is", "files that were not compared are"
+        )
+        reason = f"{printable(left[0].name)}: {left[0].reason}"
+        console.warn(f"{was} not in what is written; {reason} (-v names all)")
     repeated = sum(each.reason == Reason.REPEATED for each in skipped)
     if repeated:
         other = ", but another text," if noun == "row" else ""  # Texts of mails are not compared.
@@ -443,7 +455,7 @@ def annotate(
     rows = documents.with_records(copies)
     change = Annotating(kinds, cells, documents.record_files.fields.id)
     every = arrays.compute(len(rows), np.int64, rows_of)
-    paths = rewrite(session.run, rows, every, target, change, open_target, share=1.0)
+    paths = rewrite(session.run, rows, every, target, change, open_target, share=1.0).paths
     say_written(console, paths, target)
     bare = change.written - compared - len(copies)
     left = f"; {count_of(change.broken, 'broken row')} as before" if change.broken else ""

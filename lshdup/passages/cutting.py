@@ -52,8 +52,8 @@ def write_cut(
 
     """
     change = _Cutting(split_fields(documents.record_files.fields.text), cut, starts, ends)
-    paths = rewrite(run, documents, np.unique(cut), target, change, open_target, share=0.0)
-    return paths, change.uncut
+    written = rewrite(run, documents, np.unique(cut), target, change, open_target, share=0.0)
+    return written.paths, change.uncut
 
 
 class _Cutting(Change):

@@ -199,13 +199,14 @@ class DocumentList:
     def path(self, index: int) -> bytes:
         """Return the path of the file of a document, from the current folder."""
         number = index if self.parts is None else self.parts.files_of(index)
-        return self._path(self.files[number])
+        return self.path_of(self.files[number])
 
     def file_path(self, number: int) -> bytes:
         """Return the path of a file that documents are parts of, from the current folder."""
-        return self._path(self.files[number])
+        return self.path_of(self.files[number])
 
-    def _path(self, name: bytes) -> bytes:
+    def path_of(self, name: bytes) -> bytes:
+        """Return a path that starts from home as one from the current folder."""
         refuse_if(b"\0" in name, "a path with NUL in it")
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
@@ -225,7 +226,7 @@ class DocumentList:
         same = (self.sizes == status.st_size) & (self.mtimes == status.st_mtime_ns)
         if status.st_nlink > 1 or self.has_links:
             same[:] = True
-        tops = ((each, os.path.realpath(self._path(each))) for each in (*self.docs, b"."))
+        tops = ((each, os.path.realpath(self.path_of(each))) for each in (*self.docs, b"."))
         below = (top + real[len(there) :] for top, there in tops if real.startswith(there))
         names, table, rows = {typed_name(name) for name in below}, self.files, np.flatnonzero(same)
         rows = distinct(self.locations.file[rows])[0]
@@ -233,7 +234,7 @@ class DocumentList:
         known.update(each.skipped.name for each in self.skipped if each.record is None)
         for name in (*known, *table.strings_at(rows)):
             with suppress(OSError):
-                if os.path.samestat(status, os.stat(self._path(name))):
+                if os.path.samestat(status, os.stat(self.path_of(name))):
                     return name
         return None
 
@@ -372,7 +373,7 @@ class DocumentList:
         return self._typed_path(path) + name[len(path) :]
 
     def _typed_path(self, name: bytes) -> bytes:
-        return typed_name(os.path.relpath(self._path(name)))
+        return typed_name(os.path.relpath(self.path_of(name)))
 
     def _is_named_by_path(self, kind: Kind) -> bool:
         """Return whether the names of documents begin with the path of their file."""

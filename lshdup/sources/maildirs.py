@@ -1,81 +1,74 @@
-"""Maildirs without some of their mails: new folders, and which files of one are copied."""
+"""Maildirs without some of their mails, in new folders."""
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lshdup.base.atomic import new_folder
-from lshdup.base.mbox import MAILDIR, find_maildir
-from lshdup.base.skipped import SkippedFile
+from lshdup.base.mbox import find_maildir
 from lshdup.base.system import STDOUT
 from lshdup.errors import ParameterError
-from lshdup.sources.document_list import DocumentList
 
-#: Mails that are copied before it is looked whether they have changed.
-_MAILS_AT_ONCE = 1 << 10
+
+def list_files(source: bytes) -> Iterator[Path]:
+    """Yield a folder, and all folders, files and links below it. Raises OSError."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for above, folders, names in os.walk(os.fsdecode(source), onerror=fail):
+        yield Path(above)
+        links = (each for each in folders if Path(above, each).is_symlink())
+        yield from (Path(above, each) for each in (*names, *links))
 
 
 def copy_maildir(
-    source: bytes,
-    mails: Sequence[tuple[bytes, int]],
-    skipped: Iterable[bytes],
-    target: Path,
-    check: Callable[[NDArray[np.int64]], None],
-    report: Callable[[int], None],
-) -> None:
-    """Copy files of a Maildir to a new folder, with their times and permissions.
+    source: bytes, gone: Collection[bytes], target: Path, report: Callable[[int], None]
+) -> int:
+    """Copy a Maildir to a new folder, with times and permissions; return the number of files.
 
-    Errors: OSError as the file system does, and what `check` raises; no folder is left then.
+    All is copied but the mails that go: also what is no mail, and what was not compared. A link to
+    a file becomes the file.
+
+    Errors: OSError as the file system does; no folder is left then.
 
     Parameters
     ----------
     source : the Maildir.
-    mails : files from there, and the document that each is.
-    skipped : paths of files that are no documents; those in this Maildir are copied too.
+    gone : files from there that are not copied.
     target : the folder, which must be new or empty.
-    check : raises if one of some documents is not what was listed.
     report : notified of the bytes that are copied.
 
     """
-    top, done = os.fsdecode(source), 0
-    with new_folder(target) as folder:
-        for below in map(os.fsdecode, MAILDIR):
-            (folder / below).mkdir(mode=0o700)
-        for start in range(0, len(mails), _MAILS_AT_ONCE):
-            part = mails[start : start + _MAILS_AT_ONCE]
-            documents = np.array([number for _, number in part], np.int64)
-            check(documents)
-            for name in map(os.fsdecode, dict(part)):
-                shutil.copy2(Path(top, name), folder / name)
-                done += (folder / name).stat().st_size
-            check(documents)
-            report(done)
-        for there, file in map(find_maildir, skipped):
-            if there == source:
-                name = os.fsdecode(file)
-                shutil.copy2(Path(top, name), folder / name)
-        for below in ("", *map(os.fsdecode, MAILDIR)):
-            shutil.copymode(Path(top, below), folder / below)
+    top, folders, files, done = Path(os.fsdecode(source)), list[Path](), 0, 0
+    stays_out = {top / os.fsdecode(each) for each in gone}
+    with new_folder(target) as made:
+        for path in list_files(source):
+            copy = made / path.relative_to(top)
+            if path.is_file():
+                if path not in stays_out:
+                    shutil.copy2(path, copy)
+                    files, done = files + 1, done + copy.stat().st_size
+                    report(done)
+            elif path.is_symlink():
+                copy.symlink_to(path.readlink())
+            elif path.is_dir():
+                copy.mkdir(mode=0o700, exist_ok=True)
+                folders.append(path)
+        for path in reversed(folders):
+            shutil.copymode(path, made / path.relative_to(top))
+    return files
 
 
-def find_others(source: bytes, known: Iterable[bytes]) -> list[bytes]:
-    """Return the mails of a Maildir that are none of the known files, by their names from there."""
-    found = set[bytes]()
-    for part in MAILDIR[:2]:
-        with os.scandir(source + b"/" + part) as entries:
-            found.update(part + b"/" + each.name for each in entries)
-    return sorted(each for each in found.difference(known) if b"/." not in each)
-
-
-def find_skipped_mails(documents: DocumentList, skipped: Iterable[SkippedFile]) -> list[bytes]:
-    """Return the paths of the skipped files that are in a Maildir."""
-    stay = (each.skipped.name for each in skipped if not each.record and each.skipped.reason.stays)
-    paths = (os.path.join(documents.home, name) for name in stay)  # noqa: PTH118 (bytes path)
-    return [path for path in paths if find_maildir(path)[0]]
+def find_top(path: bytes, named: Collection[bytes]) -> bytes:
+    """Return the outermost Maildir around a file, b"" if there is none. One that was named goes
+    before those around it. named : folders.
+    """
+    tops = list[bytes]()
+    while (top := find_maildir(tops[-1] if tops else path)[0]) and top not in tops:
+        tops.append(top)
+    return ([each for each in tops if each in named] or tops or [b""])[-1]
 
 
 def check_folder(source: bytes, target: Path) -> None:

@@ -9,9 +9,8 @@ import os
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple
 
@@ -20,13 +19,13 @@ from numpy.typing import NDArray
 
 from lshdup.base.atomic import replace_file
 from lshdup.base.compression import PIP, ZSTD, PackedError, bare_name, can_unpack, chunks, packing
-from lshdup.base.mbox import find_maildir, is_mailbox_file
+from lshdup.base.mbox import is_mailbox_file
 from lshdup.base.run import Run
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import count_of, join_names, quoted
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.maildirs import check_folder, copy_maildir, find_others
+from lshdup.sources.maildirs import check_folder, copy_maildir, find_top, list_files
 from lshdup.sources.parquet import column_chunks, open_parquet
 from lshdup.sources.readers import classify_file
 from lshdup.sources.records import ROWS, Kind, RecordError
@@ -70,6 +69,21 @@ class Source(NamedTuple):
     path: bytes
     kind: Kind
     mails: dict[bytes, int]
+
+
+class Written(NamedTuple):
+    """What was written.
+
+    paths : files and folders.
+    sources : the files and Maildirs that were read, from the current folder.
+    read : their bytes.
+    others : number of files of Maildirs that are no documents, and were copied.
+    """
+
+    paths: list[Path]
+    sources: list[bytes]
+    read: int
+    others: int
 
 
 class Change:
@@ -122,15 +136,12 @@ def write_without(
     target: Path | str,
     open_target: Open = replace_file,
     *,
-    skipped: Sequence[bytes] = (),
     mails: bool = False,
-) -> list[Path]:
-    """Write the files of the documents without the records that are dropped; return the paths
-    written.
+) -> Written:
+    """Write the files of the documents without the records that are dropped.
 
     Each file is replaced whole or not at all. JSON Lines are compressed as the ending of the target
-    says; Parquet as the source is. A Maildir becomes a new folder, in which files keep their names,
-    times and permissions.
+    says; Parquet as the source is. A Maildir becomes a new folder: see `maildirs.copy_maildir`.
 
     Errors: ParameterError if the target does not suit; InputError if a document is no record, a
     file cannot be read or has changed, or the target cannot be written.
@@ -144,16 +155,14 @@ def write_without(
     target : a file; for several files, or if it is a folder or ends with a slash, the folder for
         files of the same names as typed, which is made; or "-", standard output, for one file.
     open_target : opens each target.
-    skipped : files of Maildirs that are no documents, of `maildirs.find_skipped_mails`: they stay.
     mails : of `check_target`.
 
     """
     size = int(documents.spans.sum())
     share = (size - int(documents.spans[dropped].sum())) / max(size, 1)
     return rewrite(
-        run, documents, dropped, target, _Dropping(), open_target, share=share, skipped=skipped,
-        mails=mails,
-    )  # fmt: skip
+        run, documents, dropped, target, _Dropping(), open_target, share=share, mails=mails
+    )
 
 
 def rewrite(
@@ -165,23 +174,24 @@ def rewrite(
     open_target: Open = replace_file,
     *,
     share: float,
-    skipped: Sequence[bytes] = (),
     mails: bool = False,
-) -> list[Path]:
+) -> Written:
     """Write the files of the documents with other records instead of some; see `write_without`.
 
     changed : int64 array, indices of documents; of a Maildir they are left out.
     share : the share of the bytes that is written at least: refused if the disk has less room.
     """
     sources, targets = check_target(documents, target, mails=mails)
-    locations, sizes = documents.locations, [_size_of(documents, each) for each in sources]
+    locations, others, done = documents.locations, 0, 0
+    with _reporting(Path(target)):
+        sizes = list(map(_size_of, sources))
+    total = sum(sizes)
     if sources:
         _check_room(sources, sizes, targets, share)
     for folder in dict.fromkeys(goal.parent for goal in targets if goal != Path(target)):
         with _reporting(folder):
             folder.mkdir(parents=True, exist_ok=True)
     examples = _examples(documents)
-    total, done = sum(sizes), 0
     changed = changed[np.lexsort((locations.starts[changed], locations.file[changed]))]
     of_file = locations.file[changed]
     for source, size, goal in zip(sources, sizes, targets, strict=True):
@@ -192,17 +202,12 @@ def rewrite(
 
         done += size
         if kind == Kind.FILE:
-            gone = set(changed.tolist())
-            stay = [each for each in source.mails.items() if each[1] not in gone]
-            check = partial(_check_unchanged, documents, path=path)
+            every, drop = np.array(list(source.mails.values()), np.int64), set(changed.tolist())
+            gone = [name for name, document in source.mails.items() if document in drop]
+            _check_unchanged(documents, every, path)
             with _reporting(goal):
-                copy_maildir(path, stay, skipped, goal, check, report)
-                others = find_others(path, [*source.mails, *(find_maildir(e)[1] for e in skipped)])
-            if others:
-                run.warn(
-                    f"{count_of(len(others), 'mail')} of {quoted(path)} not in what is written: "
-                    f"new there, or skipped by an option; one is {quoted(others[0])}"
-                )
+                others += copy_maildir(path, gone, goal, report) + len(gone) - len(every)
+            _check_unchanged(documents, every, path)
             continue
         example = examples[number : number + 1]
         _check_unchanged(documents, example[example >= 0], path)
@@ -220,7 +225,7 @@ def rewrite(
             _check_unchanged(documents, example[example >= 0], path)
         if is_new:  # nobody else gets to read the mails
             shutil.copymode(path, goal)
-    return targets
+    return Written(targets, [each.path for each in sources], total, others)
 
 
 def _examples(documents: DocumentList) -> I64:
@@ -231,19 +236,6 @@ def _examples(documents: DocumentList) -> I64:
         file = locations.file[start : start + _AT_ONCE]
         examples[file] = np.arange(start, start + len(file))
     return examples
-
-
-def count_bytes(documents: DocumentList, skipped: Sequence[bytes]) -> int:
-    """Return the bytes of the files that `write_without` reads. skipped : as there."""
-    locations = documents.locations
-    examples = _examples(documents)
-    size = int(documents.sizes[examples[examples >= 0]].sum())
-    size += sum(map(os.path.getsize, skipped))
-    are_read = np.isin(locations.kinds, list(_FORMATS))
-    for number in np.flatnonzero((examples < 0) & are_read).tolist():
-        with suppress(OSError):  # a file of which no row is a document
-            size += os.path.getsize(documents.file_path(number))  # noqa: PTH202 (bytes path)
-    return size
 
 
 def _check_unchanged(documents: DocumentList, first: I64, path: bytes) -> None:
@@ -259,7 +251,8 @@ def _reporting(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"{target} is not written: {error.strerror or error}"
+        read = f" ({os.fsdecode(error.filename)})" * os.path.exists(error.filename or "")  # noqa: PTH110 (bytes path)
+        message = f"{target} is not written: {error.strerror or error}{read}"
         raise InputError(message, "name another file, or a folder that can be written") from None
     except (RecordError, PackedError) as error:
         message = f"{target} is not written, because the file that is read is damaged: {error}"
@@ -402,14 +395,13 @@ def _list_sources(documents: DocumentList, *, mails: bool) -> tuple[list[Source]
         Source(number, documents.file_path(number), Kind(int(locations.kinds[number])), {})
         for number in np.flatnonzero(of_records).tolist()
     ]
-    maildirs = dict[bytes, Source]()
+    maildirs, named = dict[bytes, Source](), set(map(documents.path_of, documents.docs))
     for document in np.flatnonzero(~of_records[locations.file]).tolist():
         number = int(locations.file[document])
         path, may_be = documents.file_path(number), mails and documents.is_file(document)
-        top, name = find_maildir(path) if may_be else (b"", b"")
-        if top:
+        if top := find_top(path, named) if may_be else b"":
             source = maildirs.setdefault(top, Source(number, top, Kind.FILE, {}))
-            source.mails[name] = document
+            source.mails[path[len(top) + 1 :] if top != b"." else path] = document
         elif may_be and is_mailbox_file(path):
             sources.append(Source(number, path, Kind.MBOX, {}))
         else:
@@ -417,15 +409,16 @@ def _list_sources(documents: DocumentList, *, mails: bool) -> tuple[list[Source]
             if sources or maildirs or not mails:
                 break
     sources.sort(key=lambda each: each.number)
-    # A Maildir in a Maildir is written behind that: no files may be in a new folder.
-    return [*sources, *(maildirs[each] for each in sorted(maildirs))], other
+    # A mailbox in a Maildir is written behind that: no files may be in a new folder.
+    return [*maildirs.values(), *sources], other
 
 
-def _size_of(documents: DocumentList, source: Source) -> int:
+def _size_of(source: Source) -> int:
     """Return the bytes of what is written anew."""
-    if source.kind != Kind.FILE:
-        return os.path.getsize(source.path)  # noqa: PTH202 (bytes path)
-    return int(documents.sizes[list(source.mails.values())].sum())
+    files = (
+        list_files(source.path) if source.kind == Kind.FILE else [Path(os.fsdecode(source.path))]
+    )
+    return sum(path.stat().st_size for path in files if path.is_file())
 
 
 def _not_all_rows(documents: DocumentList, number: int, *, mails: bool) -> ParameterError:

@@ -43,7 +43,7 @@ def listed(*paths, **params):
 
 def drop(documents, dropped, target):
     """Write the rows of documents without some, by their numbers; return what is written."""
-    return write_without(Run.quiet(), documents, np.array(dropped, np.int64), target)
+    return write_without(Run.quiet(), documents, np.array(dropped, np.int64), target).paths
 
 
 def row_numbers(documents):
