@@ -145,7 +145,7 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, LshdupError):
         is_one = False
     if not is_one:
-        message = f"{what} is no {kind} of this version of lshdup"
+        message = f"{what} is no {kind} of this version of lshdup: see its line 1"
         raise ParameterError(message, f"name another file, or remove it: {anew} writes it anew")
     lines = dict[Line, str]()
     for number, text in enumerate(texts, 2):

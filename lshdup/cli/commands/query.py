@@ -259,11 +259,13 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
     """Remember that documents are no duplicates: all pairs of those that are named, or with - the
     pairs on standard input.
 
-    An accepted pair is in no answer of `pairs`, `clusters`, `folders`, `report` and `query`, until
-    the text of one of its two documents changes. Neither is dropped for the other. A and B are
-    names in the store or their unique ends, or other files. The pairs are written to a file in the
-    folder that DOCS of the last run names, or beside the file; of documents outside of the store,
-    beside A. To forget a pair, remove its line.
+    An accepted pair is in no answer of `pairs`, `clusters`, `folders`, `report`, `query` and `show
+    NAME`, until the text of one of its two documents changes; of what is no text, the bytes.
+    Neither is dropped for the other. A and B are names in the store or their unique ends, or other
+    files. The pairs are written to a file in the folder that DOCS of the last run name, beside the
+    file that they name, or beside a document that is not of the store; of two folders, it is that
+    of the first document. A list with a wrong line changes nothing. To forget a pair, remove its
+    line.
     """
     pairs = _read_pairs(options)
     with open_session(ctx) as session:
@@ -311,7 +313,7 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
                     before[path].check_key(path, shingle)
                 a, b = (describe(name, path) for name in names)
                 if a[0] == b[0]:
-                    message = f"{printable(names[0])} is named twice"
+                    message = f"{printable(find(names[0]).name)} is named twice"
                     raise InputError(message, "name two documents")
             except InputError as error:
                 raise InputError(where + error.message, error.hint, error.names) from None
@@ -335,7 +337,7 @@ def _read_pairs(options: AcceptOptions) -> list[tuple[str, bytes, bytes]]:
         where = f"line {number} of the list"
         try:
             if line.startswith(b"{"):
-                row = json.loads(line)
+                row = json.loads(os.fsdecode(line))
                 a, b, *score = *(os.fsencode(row[name]) for name in "ab"), row.get("similarity", 0)
             elif line:
                 a, b, *score = line.rstrip(b"\r").split(b"\t")

@@ -69,6 +69,8 @@ def show_documents(
     """
     console = session.console
     named, stored, params, shingle_filter = look_up_documents(session, last, *options.both)
+    if named[0].name == named[1].name:
+        console.say(f"A and B are one and the same document: {printable(named[0].name)}")
     a, b = (each.read(params) for each in named)
     if options.shingles:
         columns = column_names("show-shingles", optional=shingle_filter is not None)
