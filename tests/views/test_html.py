@@ -381,7 +381,8 @@ def downloads(chromium, folder, *buttons):
     for button in buttons:
         # With the mouse: a page that saves many files by itself is stopped.
         chromium.find_element("css selector", button).click()
-        path = folder / f"{button.removeprefix('#save-')}.txt"
+        ending = "jsonl" if button == "#save-accepted" else "txt"
+        path = folder / f"{button.removeprefix('#save-')}.{ending}"
         for _ in range(200):
             if path.exists() and not list(folder.glob("*.crdownload")):
                 break

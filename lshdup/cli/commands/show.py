@@ -121,7 +121,7 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
     if options.shingles:
         refuse(ctx, of_people, "with --shingles")
     elif target.format not in ("", "table") or options.nul:
-        refuse(ctx, of_people, "with -0 or --format, but table")
+        refuse(ctx, of_people, "with -0 or a --format of data")
     if options.b is None:
         refuse(ctx, ("max_rows", *_OF_TWO_DOCUMENTS), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
