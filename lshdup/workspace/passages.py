@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import AcrossParams, PassageParams, ShingleParams
 from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
+from lshdup.passages.sharing import SharingPairs, find_sharing_pairs
 from lshdup.shingling.shingler import ShingleBatch
 from lshdup.sources.document_list import DocumentList
 from lshdup.store.results_io import load_passages, save_passages
@@ -33,6 +35,7 @@ from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
 _I64 = NDArray[np.int64]
+T = TypeVar("T", Passages, SharingPairs)
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -45,15 +48,15 @@ _MUCH_DISK = 1 << 30
 
 
 @dataclass(frozen=True)
-class PassagesFound:
+class PassagesFound(Generic[T]):
     """The passages of a collection, or those that stand both in it and in another one.
 
-    passages : documents from 0 on are those of `here`; documents of `there` are behind them.
+    passages : passages, or the pairs that share them: documents from 0 on are those of `here`; documents of `there` are behind them.
     origins : of `find_passages`, of each document of `here`, with --across.
     here, there : the collections; there is None without --against. Their sizes are in tokens.
     """
 
-    passages: Passages
+    passages: T
     origins: NDArray[np.uint32]
     here: Collection
     there: Collection | None = None
