@@ -2,7 +2,7 @@
 
 *Common run.* Two places with the same tokens, one in each of two documents, at least `least`, that
 cannot be longer; with a gap a chain of such runs (`passages.finding`). The common runs of a pair
-depend on its two documents alone, whatever others have in common with them; but runs of which every
+depend on its two documents alone, not on what others share with them; but runs of which every
 anchor is common, in more than `max_documents` documents, are not found.
 """
 

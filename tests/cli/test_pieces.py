@@ -95,6 +95,7 @@ clusters d/rows.jsonl --no-store -q -t 0.6 --annotate - --keep-by text:least
 clusters d --no-store -q -t 0.6 --removed -
 passages d --no-store -q
 passages d --no-store -q --across folder
+passages d --no-store -q --emit pairs
 folders d -q -t 0.6
 query d/licences/MIT.txt -q -t 0.3
 accuracy d --no-store -q --perms 40,80
