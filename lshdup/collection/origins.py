@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.base.wording import count_of, printable, quoted
+from lshdup.base.wording import count_of, printable
 from lshdup.compare.keep_by import read_values
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.params import AcrossParams
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.records import ARCHIVES, ROWS
+from lshdup.sources.records import ARCHIVES
 
 #: Documents, and the value of each that has one.
 _Values = Iterator[tuple[NDArray[np.int64], Sequence[bytes | None]]]
@@ -92,20 +92,9 @@ def _folders(run: Run, documents: DocumentList, across: AcrossParams) -> _Values
 
 def _fields(run: Run, documents: DocumentList, across: AcrossParams) -> _Values:
     """Yield the values of a field, as they are written."""
-    rows = run.arrays.where(
-        len(documents), lambda some: np.isin(documents.kinds_of(rows_of(some)), ROWS)
-    )
-    changed = documents.changed(rows)
-    if len(changed):
-        name = printable(documents.typed_names(changed[:1])[0])
-        message = f"--across {across}: {name} is not what was read: {Reason.CHANGED}"
-        raise InputError(message, RERUN)
-    lacking, are_any = ["no row of JSON Lines, CSV or Parquet has a value of it"], False
-    for rows, values in read_values(run, documents, across.field, lacking, "--across"):
-        are_any |= any(values)
+    for rows, values in read_values(run, documents, across.field, "--across field:"):
+        if values is None:
+            name = printable(documents.typed_names(rows[:1])[0])
+            message = f"--across {across}: {name} is not what was read: {Reason.CHANGED}"
+            raise InputError(message, RERUN)
         yield rows, values
-    if not are_any:
-        why = lacking[-1].replace("--keep-by names", "--across names")
-        why = why.replace("--keep-by ", "--across field:")
-        message = f"--across field:{quoted(across.field)}: {why}"
-        raise ParameterError(message, "name a field of the rows")
