@@ -477,6 +477,7 @@ class PassagesOptions(WriteOptions):
     against: tuple[bytes, ...]
     across: AcrossParams | None
     emit: str
+    threshold: float
     keep: str | None
     prefer: tuple[str, ...]
 
