@@ -32,7 +32,8 @@ from lshdup.params import ACCEPTED_FILE, ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer
-from lshdup.sources.text_batches import read_batch
+from lshdup.sources.text_batches import batches, read_batch
+from lshdup.workspace.lookup import NamedDocument
 
 #: The names of two documents, ascending, and the fingerprints of their texts.
 Line = tuple[bytes, bytes, int, int]
@@ -325,23 +326,56 @@ def find_files(lists: Sequence[DocumentList]) -> list[Path]:
 
 
 def read_prints(
-    documents: DocumentList, rows: Iterable[int], texts: ShingleParams
+    run: Run, documents: DocumentList, rows: NDArray[np.int64], texts: ShingleParams
 ) -> NDArray[np.uint64]:
-    """Read documents, and return the fingerprints of their texts; of the bytes of what is no text,
-    or has no tokens; 0 of what cannot be read.
+    """Read some of n documents, and return the fingerprints of their texts: uint64 array of shape
+    (n,). Of what is no text, or has no tokens, it is that of the bytes; of all others 0.
+
+    rows : ascending int64 array. texts : the definition of the texts.
     """
-    shingler, buffer, prints = Shingler(texts), Buffer(), list[int]()
-    for row in rows:
-        at = np.array([row])
-        batch = read_batch(documents, at, buffer)
-        made = shingler.shingle(batch).text_prints if len(batch.indices) else at[:0]
-        if not made.any():
-            made = digest_documents(documents, at, buffer).prints[:, 0]
-        prints.append(int(made[0]) if len(made) else 0)
-    return np.array(prints, np.uint64)
+    shingler, buffer, prints = Shingler(texts), Buffer(), np.zeros(len(documents), np.uint64)
+    for some in batches(run, documents, rows):
+        batch = read_batch(documents, some, buffer)
+        if len(batch.indices):
+            made = shingler.shingle(batch)
+            prints[made.indices] = made.text_prints
+    for some in batches(run, documents, rows[prints[rows] == 0]):
+        digests = digest_documents(documents, some, buffer)
+        prints[digests.indices] = digests.prints[:, 0]
+    return prints
+
+
+def describe_documents(
+    run: Run, folder: Path, documents: Iterable[NamedDocument], texts: ShingleParams
+) -> dict[bytes, tuple[bytes, int]]:
+    """Return for the name of each document the one that is typed from a folder, and the fingerprint
+    of its text: 0 if it has changed since it was compared, or cannot be read.
+    """
+    found = dict[bytes, tuple[bytes, int]]()
+
+    def add(listed: DocumentList, typed: list[bytes], prints: NDArray[np.uint64]) -> None:
+        rows = rows_of(slice(0, len(listed)))
+        prints = prints + read_prints(run, listed, rows[prints == 0], texts)
+        there = names_from(folder, [listed], rows)
+        found.update(zip(typed, zip(there, prints.tolist(), strict=True), strict=True))
+
+    for each in documents:
+        if each.index < 0:
+            add(each.listed(run), [each.name], np.zeros(1, np.uint64))
+    stored = sorted({each.index: each for each in documents if each.index >= 0}.items())
+    if stored and (collection := stored[0][1].collection) is not None:
+        rows, typed = np.array([row for row, _ in stored]), [each.name for _, each in stored]
+        is_known = definition_of(collection.shingle) == texts
+        prints = collection.prints.text_prints[rows] * np.uint64(is_known)
+        listed = collection.documents.take(run, rows)
+        add(listed, typed, prints)
+        for row in listed.changed(rows_of(slice(0, len(rows)))).tolist():
+            found[typed[row]] = found[typed[row]][0], 0
+    return found
 
 
 def find_prints(
+    run: Run,
     accepted: Accepted,
     path: Path,
     lists: Sequence[DocumentList],
@@ -360,15 +394,13 @@ def find_prints(
     if accepted.texts == definition_of(shingle):
         return prints
     accepted.check_key(path, shingle)
-    texts, first = accepted.texts.with_secret(shingle.secret), 0
-    known, prints = {name for line in accepted.lines for name in line[:2]}, np.zeros_like(prints)
+    texts, parts = accepted.texts.with_secret(shingle.secret), list[NDArray[np.uint64]]()
+    known = {name for line in accepted.lines for name in line[:2]}
     for documents in lists:
-        rows = np.arange(len(documents))
-        names = names_from(path.parent, [documents], rows)
-        some = [row for row, name in enumerate(names) if name in known]
-        prints[first + np.array(some, np.int64)] = read_prints(documents, some, texts)
-        first += len(documents)
-    return prints
+        names = names_from(path.parent, [documents], rows_of(slice(0, len(documents))))
+        rows = np.flatnonzero([name in known for name in names])
+        parts.append(read_prints(run, documents, rows, texts))
+    return np.concatenate(parts)
 
 
 def find_accepted(
@@ -402,7 +434,7 @@ def find_accepted(
             if file is not None and documents.files.find(file) is not None:
                 message = f"--accepted {shown} is one of the documents that are compared"
                 raise ParameterError(message, "--exclude it, or keep it in another folder")
-        prints_there = find_prints(accepted, each, lists, shingle, prints)
+        prints_there = find_prints(run, accepted, each, lists, shingle, prints)
         texts = np.array(sorted(accepted.names), np.uint64)
         parts = slices_of(len(prints))
         some = [rows_of(part)[contains(texts, prints_there[part])] for part in parts]

@@ -320,7 +320,7 @@ class Gate:
             known = Accepted(definition_of(shingle))
         lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
         names = names_from(path.parent, lists, listing.documents)
-        texts = find_prints(known, path, lists, shingle, texts)
+        texts = find_prints(session.run, known, path, lists, shingle, texts)
         review = Review(known, texts, listing.documents, names)
         now = review.summarize(listing.pieces())
         gone = known.count_gone(now)
