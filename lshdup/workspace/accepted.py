@@ -447,7 +447,7 @@ def find_accepted(
             one, many = f"accepted pair of {shown} is", f"accepted pairs of {shown} are"
             line = f"{count_of(len(pairs), one, many)} left out"
             if review.renamed:
-                line += f", {count_of(review.renamed, 'document')} of them by another name"
+                line += f"; {count_of(review.renamed, 'document has', 'documents have')} another name"
             why = "a text has changed, or a document is not compared here"
             run.say(f"{line}; {count_of(idle, 'line')} without effect: {why}" if idle else line)
         found.append(pairs)
