@@ -328,16 +328,14 @@ def _name(sides: "tuple[DocumentList, ...]", rows: Any) -> "tuple[list[Cell], li
     import numpy as np
 
     from lshdup.base.ragged import distinct
+    from lshdup.sources.document_list import split_by_list
 
     different = distinct(rows)[0]
     names: list[Cell] = []
     files: list[Cell] = []
-    begin = 0
-    for side in sides:
-        chosen = different[(different >= begin) & (different < begin + len(side))] - begin
+    for side, _, chosen in split_by_list(sides, different):
         names += side.ids(chosen)
         files += side.typed_files_of(chosen)
-        begin += len(side)
     at = np.searchsorted(different, rows).tolist()
     return [names[each] for each in at], [files[each] for each in at]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run
 from lshdup.base.system import READ
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources.document_list import DocumentList, split_by_list
 from lshdup.sources.files import Buffer, Contents, read_spans
 from lshdup.sources.records import Kind, RecordError
 from lshdup.sources.text_batches import batches
@@ -65,11 +65,8 @@ def make_checksums(run: Run, sides: Sequence[DocumentList], chosen: NDArray[np.i
 
     Memory: 41 bytes a document; of a file some 100 KB at a time, of parts of files a batch.
     """
-    arrays, parts, begin = run.arrays, list[tuple[DocumentList, int, NDArray[np.int64]]](), 0
-    for side in sides:
-        own = chosen[slice(*np.searchsorted(chosen, [begin, begin + len(side)]))] - begin
-        parts += [(side, begin, indices) for indices in batches(run, side, own)]
-        begin += len(side)
+    arrays, split = run.arrays, split_by_list(sides, chosen)
+    parts = [(side, first, some) for side, first, own in split for some in batches(run, side, own)]
     digests = arrays.zeros((len(chosen), 32), np.uint8)
     sizes, as_compared = arrays.full(len(chosen), -1, np.int64), arrays.zeros(len(chosen), np.bool_)
     done = 0

@@ -30,10 +30,10 @@ from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import ACCEPTED_FILE, ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources.document_list import DocumentList, names_of
 from lshdup.sources.files import Buffer
 from lshdup.sources.text_batches import batches, read_batch
-from lshdup.workspace.lookup import NamedDocument
+from lshdup.workspace.lookup import NamedDocument, list_named
 
 #: The names of two documents, ascending, and the fingerprints of their texts.
 Line = tuple[bytes, bytes, int, int]
@@ -278,31 +278,12 @@ class Review:
                 yield make_line(name, a, names[b][0], b)
 
 
-def names_from(folder: Path, lists: Sequence[DocumentList], rows: NDArray[np.int64]) -> list[bytes]:
-    """Return the names of documents as they are typed from a folder; ids are literal.
-
-    Folders are known by their real paths, however they were typed.
-
-    rows : ascending int64 array, documents by their number, one list after the other.
-    """
-    names, first, start = list[bytes](), 0, os.path.realpath(os.fsencode(folder))
-    moved: dict[bytes, bytes] = {}
-    for documents in lists:
-        some = rows[(rows >= first) & (rows < first + len(documents))] - first
-        typed = documents.typed_names(some)
-        files = typed if documents.parts is None else documents.typed_files_of(some)
-        for name, file in zip(typed, files, strict=True):
-            head, base = os.path.split(file)
-            if head not in moved:
-                moved[head] = os.path.relpath(os.path.realpath(head or b"."), start)
-            is_path = name.startswith(file)  # The name of a record may be its id.
-            path = os.path.join(moved[head], base) + name[len(file) :]  # noqa: PTH118 (bytes path)
-            names.append(path.removeprefix(b"./") if is_path else name)
-        first += len(documents)
-    return names
-
-
 # --- the files beside the documents ---
+
+
+def folder_of(path: Path) -> bytes:
+    """Return the real path of the folder that a file of known pairs names documents from."""
+    return os.path.realpath(os.fsencode(path.parent))
 
 
 def list_folders(lists: Iterable[DocumentList]) -> list[bytes]:
@@ -346,32 +327,17 @@ def read_prints(
 
 
 def describe_documents(
-    run: Run, folder: Path, documents: Iterable[NamedDocument], texts: ShingleParams
+    run: Run, path: Path, documents: Sequence[NamedDocument], texts: ShingleParams
 ) -> dict[bytes, tuple[bytes, int]]:
-    """Return for the name of each document the one that is typed from a folder, and the fingerprint
+    """Return for the name of each document the one that is in a file, and the fingerprint
     of its text: 0 if it has changed since it was compared, or cannot be read.
     """
-    found = dict[bytes, tuple[bytes, int]]()
-
-    def add(listed: DocumentList, typed: list[bytes], prints: NDArray[np.uint64]) -> None:
-        rows = rows_of(slice(0, len(listed)))
-        prints = prints + read_prints(run, listed, rows[prints == 0], texts)
-        there = names_from(folder, [listed], rows)
-        found.update(zip(typed, zip(there, prints.tolist(), strict=True), strict=True))
-
-    for each in documents:
-        if each.index < 0:
-            add(each.listed(run), [each.name], np.zeros(1, np.uint64))
-    stored = sorted({each.index: each for each in documents if each.index >= 0}.items())
-    if stored and (collection := stored[0][1].collection) is not None:
-        rows, typed = np.array([row for row, _ in stored]), [each.name for _, each in stored]
-        is_known = definition_of(collection.shingle) == texts
-        prints = collection.prints.text_prints[rows] * np.uint64(is_known)
-        listed = collection.documents.take(run, rows)
-        add(listed, typed, prints)
-        for row in listed.changed(rows_of(slice(0, len(rows)))).tolist():
-            found[typed[row]] = found[typed[row]][0], 0
-    return found
+    lists, names = list_named(run, documents)
+    prints = [read_prints(run, each, rows_of(slice(0, len(each))), texts) for each in lists]
+    for each, found in zip(lists[1:], prints[1:], strict=True):
+        found[each.changed(rows_of(slice(0, len(each))))] = 0
+    there = names_of(lists, rows_of(slice(0, len(names))), folder_of(path))
+    return dict(zip(names, zip(there, np.concatenate(prints).tolist(), strict=True), strict=True))
 
 
 def find_prints(
@@ -397,7 +363,7 @@ def find_prints(
     texts, parts = accepted.texts.with_secret(shingle.secret), list[NDArray[np.uint64]]()
     known = {name for line in accepted.lines for name in line[:2]}
     for documents in lists:
-        names = names_from(path.parent, [documents], rows_of(slice(0, len(documents))))
+        names = documents.typed_names(rows_of(slice(0, len(documents))), folder_of(path))
         rows = np.flatnonzero([name in known for name in names])
         parts.append(read_prints(run, documents, rows, texts))
     return np.concatenate(parts)
@@ -439,7 +405,7 @@ def find_accepted(
         parts = slices_of(len(prints))
         some = [rows_of(part)[contains(texts, prints_there[part])] for part in parts]
         few = np.concatenate([np.zeros(0, np.int64), *some])
-        review = Review(accepted, prints_there, few, names_from(each.parent, lists, few))
+        review = Review(accepted, prints_there, few, names_of(lists, few, folder_of(each)))
         pairs, idle = review.list_pairs()
         if of is not None:
             pairs, idle = pairs[unpack_pairs(pairs)[1] == of], 0
@@ -447,7 +413,9 @@ def find_accepted(
             one, many = f"accepted pair of {shown} is", f"accepted pairs of {shown} are"
             line = f"{count_of(len(pairs), one, many)} left out"
             if review.renamed:
-                line += f"; {count_of(review.renamed, 'document has', 'documents have')} another name"
+                line += (
+                    f"; {count_of(review.renamed, 'document has', 'documents have')} another name"
+                )
             why = "a text has changed, or a document is not compared here"
             run.say(f"{line}; {count_of(idle, 'line')} without effect: {why}" if idle else line)
         found.append(pairs)

@@ -102,18 +102,6 @@ class NamedDocument:
         """Return the present bytes. Raise InputError if they cannot be read."""
         return self._batch().content(0)
 
-    def listed(self, run: "Run") -> "DocumentList":
-        """Return the document in a list of its own."""
-        import numpy as np
-
-        from lshdup.base.ragged import StringTable
-        from lshdup.sources.document_list import DocumentList
-
-        if self.collection is not None:
-            return self.collection.documents.take(run, np.array([self.index]))
-        size = np.array([len(self.raw or b"")])
-        return DocumentList(StringTable.from_strings([self.name]), size, np.zeros_like(size))
-
     def _batch(self) -> "TextBatch":
         """Return the document as a batch of its own. Raise InputError if it cannot be read."""
         import numpy as np
@@ -139,6 +127,26 @@ class NamedDocument:
             )
             raise InputError(message, remedy)
         return batch
+
+
+def list_named(
+    run: "Run", documents: "Sequence[NamedDocument]"
+) -> "tuple[list[DocumentList], list[bytes]]":
+    """Return documents in two lists: files, and documents of the store; and the names of all."""
+    import numpy as np
+
+    from lshdup.base.ragged import StringTable
+    from lshdup.sources.document_list import DocumentList
+
+    files = {each.name: len(each.raw) for each in documents if each.raw is not None}
+    stored = {each.index: each for each in documents if each.raw is None}
+    stored = dict(sorted(stored.items(), key=lambda item: item[0]))
+    sizes = np.array([*files.values()], np.int64)
+    lists = [DocumentList(StringTable.from_strings(files), sizes, np.zeros_like(sizes))]
+    for collection in {id(each.collection): each.collection for each in stored.values()}.values():
+        assert collection is not None
+        lists.append(collection.documents.take(run, np.array([*stored])))
+    return lists, [*files, *(each.name for each in stored.values())]
 
 
 @dataclass(frozen=True)

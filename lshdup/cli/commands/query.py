@@ -31,7 +31,7 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS
-from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
+from lshdup.workspace.lookup import NamedDocument, list_named, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
@@ -193,7 +193,7 @@ def _find(
     n, run = len(near.documents), session.run
     if not options.show_accepted:
         prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
-        lists = [collection.documents.take(run, near.documents), document.listed(run)]
+        lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
         accepted = find_accepted(run, options.accepted, lists, collection.shingle, prints, of=n)
         near = near.take(np.setdiff1d(np.arange(n), unpack_pairs(accepted)[0]))
     levels = query.prints.compare_to(collection.prints, near.documents)
@@ -296,7 +296,7 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
             before.check_key(path, shingle)
             every = [each for _, both in some for each in both]
             texts = before.texts.with_secret(shingle.secret)
-            known = accepted.describe_documents(session.run, path.parent, every, texts)
+            known = accepted.describe_documents(session.run, path, every, texts)
             lines = []
             for where, both in some:
                 (a, a_text), (b, b_text) = (known[each.name] for each in both)
