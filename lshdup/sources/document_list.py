@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -342,8 +342,10 @@ class DocumentList:
         return np.split(run.arrays.take(indices, order), np.cumsum(counts[counts > 0])[:-1])
 
     def typed_names(self, indices: NDArray[np.int64], folder: bytes = b"") -> list[bytes]:
-        """Return names as they would be typed from a folder, by real paths of folders; or from the
-        current one, as they were typed. Ids are literal.
+        """Return names as they would be typed from the current folder; ids are literal.
+
+        folder : the real path of another folder, from which all other folders have their real paths
+        too.
         """
         try:
             names = list(self.names.take(indices))
@@ -352,7 +354,7 @@ class DocumentList:
         if not (self.home or folder):
             return names
         files = self.locations.files_of(indices)
-        moved: dict[bytes, bytes] = {}
+        move = cache(lambda head: os.path.relpath(os.path.realpath(head or b"."), folder))
         known: dict[int, tuple[int, bytes]] = {}  # bytes of a path, and how it is typed
         for at, number in enumerate(files.tolist()):
             kind = Kind(int(self.locations.kinds[number]))
@@ -360,14 +362,9 @@ class DocumentList:
                 continue
             if number not in known:
                 path = self.locations.paths[number]
-                typed = self.path_of(path) if folder else self._typed_path(path)
-                if folder:
-                    head, base = os.path.split(typed)
-                    if head not in moved:
-                        real, start = map(os.path.realpath, (head or b".", folder))
-                        moved[head] = os.path.relpath(real, start)
-                    typed = typed_name(os.path.join(moved[head], base))  # noqa: PTH118
-                known[number] = len(path), typed
+                head, base = os.path.split(self.path_of(path))
+                typed = typed_name(os.path.join(move(head), base)) if folder else b""  # noqa: PTH118
+                known[number] = len(path), typed or self._typed_path(path)
             size, typed = known[number]
             names[at] = typed + names[at][size:]  # the name of a record begins with its file
         return names

@@ -4,7 +4,6 @@ input.
 
 import os
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lshdup.base.frozen import dataclass
@@ -203,8 +202,8 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
             spellings += [typed_name(os.path.relpath(real, start)), whole, real]
         indices = map(documents.find, dict.fromkeys([*spellings, word]))
         index = next((index for index in indices if index is not None), None)
-        if index is None:
-            index = _find_file(word, documents)
+        if index is None and (path := documents.find_file(os.fsdecode(word))) is not None:
+            index = documents.find(path)
         if index is not None:
             return NamedDocument(
                 documents.typed_names(np.array([index]))[0], index, collection=collection
@@ -250,28 +249,6 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
     raise InputError(
         message, question or "name a file, or a document that `lshdup index DOCS` has seen"
     )
-
-
-def _find_file(word: bytes, documents: "DocumentList") -> int | None:
-    """Return the document that is this file by another name; only in a small store, or one whose
-    names begin elsewhere than in its home folder.
-
-    A name that is absolute, or has ``..`` or a link in it, may be of any file. Cost: one pass over
-    all names.
-    """
-    names, base = documents.names, os.path.basename(word)  # noqa: PTH119 (bytes path)
-    is_likely = len(names.values) <= _FEW_BYTES or any(
-        documents.files.begins(start) for start in (b"/", b"../")
-    )
-    if not is_likely or not base or not os.path.isfile(word):  # noqa: PTH113 (bytes path)
-        return None
-    for index in filter(documents.is_file, names.ending_with(b"/" + base)):
-        path = documents.path(index)
-        with suppress(OSError):
-            is_same = os.path.samefile(path, word)  # noqa: PTH121 (bytes path)
-            if is_same and os.path.realpath(path) == os.path.realpath(word):
-                return index
-    return None
 
 
 #: Bytes of all names up to which a note beside an answer is worth a search.
