@@ -271,7 +271,7 @@ def clean(text: str, file_type: str, pages: list[str]) -> str:
     """
     if file_type == "pdf":
         pages = [page.replace("\r\n", "\n").replace("\r", "\n") for page in pages] or [text]
-        text = _join_hyphenated("\n".join(_remove_running_lines(pages)))
+        text = _join_hyphenated("\n\f".join(_remove_running_lines(pages)))
     elif file_type in ("docx", "odt", "rtf"):
         text = _NOTE_MARK.sub("", text)
     if file_type == "rtf":
