@@ -18,7 +18,8 @@ LAYERS = """
 errors kernels version
 base
 params
-lsh sources text
+lsh text
+sources
 compare passages shingling
 collection spark views
 pipeline store

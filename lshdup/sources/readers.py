@@ -289,11 +289,10 @@ class RecordFiles:
                 return parquet.list_records(run, self.fields.id)
         with self.reader(path, kind) as reader:
             listed = reader.list_records()
-        is_below = kind.is_archive or (
-            kind in (Kind.MBOX, Kind.SECTION) and listed and listed.names
-        )
-        between = b"" if kind == Kind.SECTION else b"/"
-        listed = _below(path + between, listed) if listed and is_below else listed
+        if listed and kind == Kind.SECTION and listed.names:
+            listed = _below(path, listed)
+        elif listed and (kind.is_archive or (kind == Kind.MBOX and listed.names)):
+            listed = _below(path + b"/", listed)
         return listed and listed.kept_by(run)
 
     def texts(

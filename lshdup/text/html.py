@@ -69,7 +69,8 @@ def visible_text(page: bytes, *, quotes: bool, marks: bool = False) -> bytes:
 
     page : UTF-8.
     quotes : whether the text has block quotations.
-    marks : whether a form feed is before each heading, a vertical tab behind it, and none elsewhere.
+    marks : whether each heading stands between a form feed and a vertical tab, which are nowhere
+        else.
     Cost: one walk over the parsed page at any nesting; about a microsecond a tag.
     """
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser

@@ -91,12 +91,12 @@ def text_with_sections(data: bytes, path: bytes, by: str, most: int, limits: For
 
 
 def find_sections(text: bytes, path: bytes, by: str) -> list[tuple[int, bytes]]:
-    """Return where each section of a text begins, and what its name has behind the file's: b"" for
+    r"""Return where each section of a text begins, and what its name has behind the file's: b"" for
     a number. Text before the first heading is a section too.
 
     path : the file. by : one of `params.SPLITS`.
 
-    >>> find_sections(b"Hi\\n# A b #\\nx\\nB\\n==\\n", b"a.md", "heading")
+    >>> find_sections(b"Hi\n# A b #\nx\nB\n==\n", b"a.md", "heading")
     [(0, b'#'), (3, b'#A b'), (13, b'#B')]
     """
     if by == "paragraph":
