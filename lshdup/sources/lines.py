@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
@@ -190,23 +191,30 @@ class SplitFile(Reader):
         """
         size = os.fstat(self.file).st_size
         if self.fields.split not in SPLITS:
-            found = [(at, b"") for at in self._matching_lines()]
+            begins = self._matching_lines()
+            found = [(*span, b"") for span in pairwise([*begins, size])]
         elif size > self.longest:
             return None
         else:
-            found = find_sections(pread(self.file, size, 0), self.path, self.fields.split)
+            text, is_extracted = pread(self.file, size, 0), not self.is_own
+            found = find_sections(text, self.path, self.fields.split, is_extracted=is_extracted)
         if not found:
             return None
-        starts = np.array([at for at, _ in found], np.int64)
+        spans = np.array([span for *span, _ in found], np.int64)
+        starts, ends = np.ascontiguousarray(spans.T)
         has_preamble = pread(self.file, min(found[0][0], _HEAD), 0).strip()
         skipped = [SkippedRecord(0, Reason.PREAMBLE)] if has_preamble else []
-        lengths = np.diff(starts, append=size)
-        listed = RecordList.of(starts, lengths, self.longest, skipped=skipped)
-        if not found[0][1]:
+        listed = RecordList.of(starts, ends - starts, self.longest, skipped=skipped)
+        if not found[0][-1]:
             return listed
-        names = distinct_names(name for _, name in found)
+        names = distinct_names(name for *_, name in found)
         own = StringTable.from_strings(names[number - 1] for number in listed.numbers.tolist())
         return replace(listed, names=own)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the text stands in the file itself, not in a temporary one."""
+        return os.path.samestat(os.fstat(self.file), os.stat(self.path))
 
     def _matching_lines(self) -> list[int]:
         """Return where lines begin that match; none if the file is no text in lines: binary, HTML,

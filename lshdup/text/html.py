@@ -69,8 +69,7 @@ def visible_text(page: bytes, *, quotes: bool, marks: bool = False) -> bytes:
 
     page : UTF-8.
     quotes : whether the text has block quotations.
-    marks : whether each heading stands between a form feed and a vertical tab, which are nowhere
-        else.
+    marks : whether each heading is one line, which begins with a form feed; nothing else has one.
     Cost: one walk over the parsed page at any nesting; about a microsecond a tag.
     """
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
@@ -87,6 +86,7 @@ def visible_text(page: bytes, *, quotes: bool, marks: bool = False) -> bytes:
     ):
         return b""
     parts: list[str] = []
+    opened = 0  # the number of parts before a heading
     # The open elements, for the way back: a recursion would end at a depth of some hundreds.
     stack: list[LexborNode] = []
     node = body.first_child
@@ -94,13 +94,15 @@ def visible_text(page: bytes, *, quotes: bool, marks: bool = False) -> bytes:
         if node is None:
             node = stack.pop()
             if node.tag in _BLOCKS:
-                parts.append("\v\n" if marks and node.tag in _HEADINGS else "\n")
+                if marks and node.tag in _HEADINGS:
+                    parts[opened:] = [" ".join("".join(parts[opened:]).split())]
+                parts.append("\n")
             node = node.next
             continue
         tag = node.tag
         if tag == "-text":
             text = node.text_content or ""
-            parts.append(text.replace("\f", " ").replace("\v", " ") if marks else text)
+            parts.append(text.replace("\f", " ") if marks else text)
         elif (
             tag
             and tag[0] != "-"
@@ -108,7 +110,9 @@ def visible_text(page: bytes, *, quotes: bool, marks: bool = False) -> bytes:
             and not (may_hide and "hidden" in node.attributes)
         ):
             if tag in _BLOCKS:
-                parts.append("\n\f" if marks and tag in _HEADINGS else "\n")
+                is_marked = marks and tag in _HEADINGS
+                parts.append("\n\f" if is_marked else "\n")
+                opened = len(parts) if is_marked else opened
             stack.append(node)
             node = node.first_child
             continue

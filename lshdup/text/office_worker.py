@@ -270,7 +270,9 @@ def clean(text: str, file_type: str, pages: list[str]) -> str:
     pages : the text of each page of a PDF.
     """
     if file_type == "pdf":
-        pages = [page.replace("\r\n", "\n").replace("\r", "\n") for page in pages] or [text]
+        pages = [
+            page.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n") for page in pages
+        ] or [text]
         text = _join_hyphenated("\n\f".join(_remove_running_lines(pages)))
     elif file_type in ("docx", "odt", "rtf"):
         text = _NOTE_MARK.sub("", text)

@@ -3,13 +3,15 @@
 import codecs
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from lshdup.base import compression
-from lshdup.base.forms import Form, looks_like_html, page_form
+from lshdup.base.forms import PAGE_END, Form, looks_like_html, page_form
 from lshdup.params import DEFAULT_SHINGLE, FormatLimits, ShingleParams
 from lshdup.text import html, office_types
 from lshdup.text.decoding import decode
 from lshdup.text.mail import mail_form
+from lshdup.text.office_processes import extract
 
 #: The first bytes of a file by which `is_plain` knows it.
 PLAIN_HEAD = 8192
@@ -52,8 +54,8 @@ _REST = re.compile(
     (?P<more> (?P=under)* ) [ \t]*\r?$ )"""
 )
 
-#: In the extracted text of a page, a heading begins and ends with these.
-_HEADING = re.compile(rb"\f([^\f\v]*)\v")
+#: A heading in the visible text of a page (`html.visible_text`).
+_HEADING = re.compile(rb"\f(.*)")
 _PARAGRAPH = re.compile(rb"(?m)(?:^[^\S\n]*\S.*\n?)+")
 
 
@@ -76,53 +78,57 @@ def text_with_sections(data: bytes, path: bytes, by: str, most: int, limits: For
 
     data : bytes of the file. by : one of `params.SPLITS`. most, limits : as of `decode`.
     """
-    if data.startswith(office_types.MAGICS) and (by != "page" or data[:5] != office_types.PDF):
+    if by == "page" and data.startswith(office_types.PDF):
+        return extract(data, "pdf", limits).utf8 + PAGE_END
+    if data.startswith(office_types.MAGICS):
         return b""
     text, name = decode(data, path, _KEEP, most, limits), compression.bare_name(path)
     if text.reason is not None or text.office:
-        return text.utf8 + b"\f" if text.office == "pdf" and by == "page" else b""
+        return b""
     if page_form(text.utf8, name, _KEEP.markup) == Form.TEXT:
         return text.utf8
     if page_form(text.utf8, name, DEFAULT_SHINGLE.markup) == Form.MARKUP or by == "page":
         return b""
-    if _titles_of(b"", name) is not None or html.find_obstacle(text.utf8):
+    if name.lower().endswith((*_MARKDOWN_ENDINGS, *_REST_ENDINGS)) or html.find_obstacle(text.utf8):
         return b""
     return html.visible_text(text.utf8, quotes=True, marks=True)
 
 
-def find_sections(text: bytes, path: bytes, by: str) -> list[tuple[int, bytes]]:
-    r"""Return where each section of a text begins, and what its name has behind the file's: b"" for
-    a number. Text before the first heading is a section too.
+def find_sections(
+    text: bytes, path: bytes, by: str, *, is_extracted: bool = False
+) -> list[tuple[int, int, bytes]]:
+    r"""Return where each section of a text begins and ends, and what its name has behind that of
+    its file; b"" for a number. Text before the first heading is a section too.
 
     path : the file. by : one of `params.SPLITS`.
+    is_extracted : whether the text is of `text_with_sections`.
 
     >>> find_sections(b"Hi\n# A b #\nx\nB\n==\n", b"a.md", "heading")
-    [(0, b'#'), (3, b'#A b'), (13, b'#B')]
+    [(0, 3, b'#'), (3, 13, b'#A b'), (13, 18, b'#B')]
     """
     if by == "paragraph":
-        return [(found.start(), b"") for found in _PARAGRAPH.finditer(text)]
+        return [(*found.span(), b"") for found in _PARAGRAPH.finditer(text)]
     if by == "page":
-        pages = text.rstrip(b"\f\r\n\t ")
-        ends = [found.end() for found in re.finditer(b"\f", text)] if pages else []
-        begins = [0, *(end for end in ends if end < len(pages))] if ends else []
-        return [(start, b":p%d" % number) for number, start in enumerate(begins, 1)]
-    titles = _titles_of(text, compression.bare_name(path))
-    if titles is None:
-        titles = ((found.start(), found[1]) for found in _HEADING.finditer(text))
+        bounds = [-1, *(found.start() for found in re.finditer(PAGE_END, text)), len(text)]
+        pages = [(start + 1, end) for start, end in pairwise(bounds)] if text.strip() else []
+        while pages and not text[slice(*pages[-1])].strip():
+            del pages[-1]  # behind the end of the last one
+        pages = pages if len(bounds) > 2 else []
+        return [(*page, b":p%d" % number) for number, page in enumerate(pages, 1)]
+    name = compression.bare_name(path).lower()
+    if name.endswith(_MARKDOWN_ENDINGS):
+        titles = _markdown_titles(text)
+    elif name.endswith(_REST_ENDINGS):
+        titles = _rest_titles(text)
+    else:
+        titles = ((line.start(1), line[1]) for line in _HEADING.finditer(text) if is_extracted)
     named = ((start, _name(title)) for start, title in titles)
     found = [(start, b"#" + name) for start, name in named if name]
     if found and text[: found[0][0]].removeprefix(codecs.BOM_UTF8).strip():
         found.insert(0, (0, b"#"))
-    return found
-
-
-def _titles_of(text: bytes, name: bytes) -> Iterator[tuple[int, bytes]] | None:
-    """Return where headings are, and what stands there; None if the name of the file does not say
-    how they are written.
-    """
-    if name.lower().endswith(_MARKDOWN_ENDINGS):
-        return _markdown_titles(text)
-    return _rest_titles(text) if name.lower().endswith(_REST_ENDINGS) else None
+    starts = [start for start, _ in found]
+    ends = [end - (text[end - 1 : end] == PAGE_END) for end in (*starts[1:], len(text))]
+    return [(start, end, name) for (start, name), end in zip(found, ends, strict=False)]
 
 
 def _markdown_titles(text: bytes) -> Iterator[tuple[int, bytes]]:
