@@ -211,11 +211,6 @@ class SplitFile(Reader):
         own = StringTable.from_strings(names[number - 1] for number in listed.numbers.tolist())
         return replace(listed, names=own)
 
-    @property
-    def is_own(self) -> bool:
-        """Whether the text stands in the file itself, not in a temporary one."""
-        return os.path.samestat(os.fstat(self.file), os.stat(self.path))
-
     def _matching_lines(self) -> list[int]:
         """Return where lines begin that match; none if the file is no text in lines: binary, HTML,
         or an office document.

@@ -206,6 +206,17 @@ class Reader:
         """
         raise NotImplementedError
 
+    def count_lines(self, start: int) -> int | None:
+        """Return the number of lines before a byte; None if the file is a temporary one."""
+        if not self.is_own:
+            return None
+        return pread(self.file, start, 0).count(b"\n")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether records are read from the file itself, not from a temporary one."""
+        return os.path.samestat(os.fstat(self.file), os.stat(self.path))
+
     def declare(self, start: int, name: bytes) -> bytes:
         """Return the name of a record, as `base.forms` declares mails and pages."""
         return name

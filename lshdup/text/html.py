@@ -95,7 +95,8 @@ def visible_text(page: bytes, *, quotes: bool, marks: bool = False) -> bytes:
             node = stack.pop()
             if node.tag in _BLOCKS:
                 if marks and node.tag in _HEADINGS:
-                    parts[opened:] = [" ".join("".join(parts[opened:]).split())]
+                    words = " ".join("".join(parts[opened:]).split())
+                    parts[opened:] = ["\f", words] if words else []
                 parts.append("\n")
             node = node.next
             continue
@@ -110,9 +111,8 @@ def visible_text(page: bytes, *, quotes: bool, marks: bool = False) -> bytes:
             and not (may_hide and "hidden" in node.attributes)
         ):
             if tag in _BLOCKS:
-                is_marked = marks and tag in _HEADINGS
-                parts.append("\n\f" if is_marked else "\n")
-                opened = len(parts) if is_marked else opened
+                parts.append("\n")
+                opened = len(parts) if tag in _HEADINGS else opened
             stack.append(node)
             node = node.first_child
             continue

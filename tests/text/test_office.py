@@ -217,13 +217,13 @@ def test_hyphens_of_words_stay_and_running_lines_are_those_of_most_pages():
     ]:
         assert office_worker.clean("", "pdf", [text]) == expected
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    kept = "\n".join(f"{word} of one page" for word in "abcdefghi")
+    kept = "\n\f".join(f"{word} of one page" for word in "abcdefghi")
     assert office_worker.clean("", "pdf", pages) == kept
     # Two pages show nothing; what differs is none; and a document that consists of the same page
     # again and again keeps it.
     differing = ["one\ntwo", "three\nfour", "five\nsix"]
     for pages in (["a\nb", "a\nc"], differing, ["a\nb", "", "c\nd"], ["a\nb"] * 5):
-        assert office_worker.clean("", "pdf", pages) == "\n".join(pages)
+        assert office_worker.clean("", "pdf", pages) == "\n\f".join(pages)
 
 
 def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kreuzberg):
