@@ -280,11 +280,9 @@ class DocumentList:
         kind = Kind(self._kind(index))
         if not kind.is_split:
             return 0 if kind == Kind.FILE else None
-        with (
-            suppress(OSError, RecordError),
-            self.record_files.reader(self.path(index), kind) as text,
-        ):
-            return text.count_lines(int(self.locations.starts[index]))
+        path, start = self.path(index), int(self.locations.starts[index])
+        with suppress(OSError, RecordError), self.record_files.reader(path, kind) as text:
+            return text.count_lines(start)
         return None
 
     def record_location(self, index: int) -> RecordLocation | None:

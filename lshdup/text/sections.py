@@ -40,7 +40,7 @@ _MARKDOWN = re.compile(
         | <!-- (?s:.*?) (?: --> | \Z )
         | <(?i:pre|script|style|textarea)\b (?s:.*?) (?: </(?i:pre|script|style|textarea)> | \Z )
         | \#{1,6} (?P<marked> [ \t].* )? \r?$
-        | (?! [-*+][ \t] | \d+[.)][ \t] | [-_*=\s]+$ ) (?P<underlined> [^\s>|\#].* ) \n
+        | (?! [-*+][ \t] | \d+[.)][ \t] | [-_*=\ \t\r]+$ ) (?P<underlined> [^\s>|\#].* ) \n
           [ ]{0,3} (?: =+ | -+ ) [ \t]*\r?$
     )"""
 )
