@@ -33,8 +33,8 @@ _MARKDOWN_ENDINGS, _REST_ENDINGS = (b".md", b".markdown", b".mdx"), (b".rst", b"
 #: front matter, code between fences, a comment, or preformatted text, perhaps without an end.
 _MARKDOWN = re.compile(
     rb"""(?xm)
-    \A(?:\xef\xbb\xbf)? (-{3}|\+{3}) [ \t]*\r?\n (?s:.*?) ^(?:\1|\.{3}) [ \t]*\r?$
-    | ^(?:\xef\xbb\xbf)? [ ]{0,3} (?:
+    \A (-{3}|\+{3}) [ \t]*\r?\n (?s:.*?) ^(?:\1|\.{3}) [ \t]*\r?$
+    | ^[ ]{0,3} (?:
         (`{3,}) [^`\n]*\n (?s:.*?) (?: ^[ ]{0,3} \2`* [ \t]*\r?$ | \Z )
         | (~{3,}) .*\n (?s:.*?) (?: ^[ ]{0,3} \3~* [ \t]*\r?$ | \Z )
         | <!-- (?s:.*?) (?: --> | \Z )
@@ -48,7 +48,7 @@ _MARKDOWN = re.compile(
 #: A title of reStructuredText behind an empty line, perhaps between two lines of marks.
 _REST = re.compile(
     rb"""(?xm)
-    (?: \A(?:\xef\xbb\xbf)? | ^[ \t]*\r?\n )
+    (?: \A | ^[ \t]*\r?\n )
     (?P<all> (?: (?P<over> [!-/:-@[-`{-~] ) (?P=over)+ [ \t]*\r?\n [ \t]* | (?!\.\.[ ]) )
     (?P<title> \S.* ) \n (?P<under> (?(over)(?P=over)|[!-/:-@[-`{-~]) )
     (?P<more> (?P=under)* ) [ \t]*\r?$ )"""
@@ -106,6 +106,9 @@ def find_sections(
     >>> find_sections(b"Hi\n# A b #\nx\nB\n==\n", b"a.md", "heading")
     [(0, 3, b'#'), (3, 13, b'#A b'), (13, 18, b'#B')]
     """
+    if skip := len(codecs.BOM_UTF8) * text.startswith(codecs.BOM_UTF8):
+        found = find_sections(text[skip:], path, by, is_extracted=is_extracted)
+        return [(start + skip, end + skip, name) for start, end, name in found]
     if by == "paragraph":
         return [(*found.span(), b"") for found in _PARAGRAPH.finditer(text)]
     if by == "page":
@@ -123,12 +126,12 @@ def find_sections(
     else:
         titles = ((line.start(1), line[1]) for line in _HEADING.finditer(text) if is_extracted)
     named = ((start, _name(title)) for start, title in titles)
-    found = [(start, b"#" + name) for start, name in named if name]
-    if found and text[: found[0][0]].removeprefix(codecs.BOM_UTF8).strip():
-        found.insert(0, (0, b"#"))
-    starts = [start for start, _ in found]
-    ends = [end - (text[end - 1 : end] == PAGE_END) for end in (*starts[1:], len(text))]
-    return [(start, end, name) for (start, name), end in zip(found, ends, strict=False)]
+    titled = [(start, b"#" + name) for start, name in named if name]
+    if titled and text[: titled[0][0]].strip():
+        titled.insert(0, (0, b"#"))
+    starts = [start for start, _ in titled]
+    ends = [end - (is_extracted and text[end - 1 : end] == PAGE_END) for end in (*starts[1:], len(text))]
+    return [(start, end, name) for (start, name), end in zip(titled, ends, strict=False)]
 
 
 def _markdown_titles(text: bytes) -> Iterator[tuple[int, bytes]]:
