@@ -17,17 +17,16 @@ from tests.documents import listed
 # --- Markdown by its lines ------------------------------------------------------------------------
 
 LINES = [
-    "", " ", "words", "more words  ", "# One", "## One ##", "###", "#no", "   # Three", "    # four",
-    "# x#", "# y # #", "===", "---", "--- ", "  =", "----", "***", "- item", "1. item", "> quote",
+    "", " ", "words", "more words  ", "# One", "## One ##", "###", "#no", "   # Three",
+    "    # four",     "# x#", "# y # #", "===", "---", "--- ", "  =", "----", "***", "- item", "1. item", "> quote",
     "| cell", "```", "````", "``` python", "```a`b", "~~~", "~~~ x", "  ~~~~", "<!-- # a", "-->",
     "<!-- b -->", "<pre>", "</pre>", "<PRE x>", "<prex", "<script>", "</script> # x", "+++", "...",
     "**bold**", "_", "* * *", "=x", "\ttab", "#\ttab", "\f", "Ünï", "a\fb", "-x", "a  b",
 ]  # fmt: skip
 UNDERLINE, FENCE = re.compile(r" {0,3}(=+|-+)[ \t]*"), re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 NO_TITLE = re.compile(r"[-*+][ \t].*|\d+[.)][ \t].*|[-_*= \t]+|[>|#].*")
-BLOCKS = {"<!--": "-->"} | {
-    f"<{tag}": f"</{tag}>" for tag in ("pre", "script", "style", "textarea")
-}
+COMMENT, PREFORMATTED = re.compile(" {0,3}<!--(.*)"), re.compile(r" {0,3}<(pre|script)\b(.*)")
+ENDS = re.compile("</(pre|script|style|textarea)>")
 
 
 def lines_of(text):
@@ -36,18 +35,6 @@ def lines_of(text):
     for line in text.split("\n"):
         yield at, line.removesuffix("\r")
         at += len(line.encode()) + 1
-
-
-def block_end(line):
-    """What ends the block of HTML that begins here: a word, or None."""
-    low = line.lower()
-    if len(line) - len(low.lstrip(" ")) > 3:
-        return None
-    for begin, end in BLOCKS.items():
-        rest = low.lstrip(" ").removeprefix(begin)
-        if low.lstrip(" ").startswith(begin) and (end == "-->" or not re.match(r"\w", rest)):
-            return end
-    return None
 
 
 def markdown_titles(text):
@@ -62,23 +49,25 @@ def markdown_titles(text):
     while row < len(lines):
         at, line = lines[row]
         following = lines[row + 1][1] if row + 1 < len(lines) else ""
-        fence, end = FENCE.fullmatch(line), block_end(line)
+        fence, low = FENCE.fullmatch(line), line.lower()
+        block = COMMENT.fullmatch(low) or PREFORMATTED.fullmatch(low)
         row += 1
         if fence and not (fence[1][0] == "`" and "`" in fence[2]):
             closes = re.compile(rf" {{0,3}}{fence[1]}{fence[1][0]}*[ \t]*")
             while row < len(lines) and not closes.fullmatch(lines[row][1]):
                 row += 1
             row += 1
-        elif end:
-            here = line.lower().lstrip(" ")[4:]
-            while end not in here and row < len(lines):
+        elif block:
+            ends = re.compile("-->" if block.re is COMMENT else ENDS)
+            here = block[block.lastindex]
+            while not ends.search(here) and row < len(lines):
                 here, row = lines[row][1].lower(), row + 1
         elif marked := re.fullmatch(r" {0,3}#{1,6}(?:[ \t](.*))?", line):
             yield at, re.sub(r"(^|[ \t])#+$", "", (marked[1] or "").strip(" \t\f"))
         elif re.match(r" {0,3}\S", line) and not NO_TITLE.fullmatch(line.lstrip(" ")):
-            if UNDERLINE.fullmatch(following):
-                yield at, line
-                row += 1
+            is_underlined = UNDERLINE.fullmatch(following) is not None
+            yield from [(at, line)] * is_underlined
+            row += is_underlined
 
 
 def sections(text):
@@ -124,7 +113,7 @@ REST = [
     ("==\nAb\n==\nx\n\nC d\n---\n", ["Ab", "C d"]),
     ("x\nB\n===\n", []),  # no title but the first line of its paragraph
     ("====\n  Over\n====\n", ["Over"]),
-    ("====\nA\n----\n", ["A"]),
+    ("====\nA\n----\n", []),
     (".. note\n=======\n", []),
     ("=== ===\na   b\n=== ===\n", []),
     ("x\n\n----\n\ny\n", []),
@@ -154,7 +143,8 @@ def test_names_are_one_line_each_once(tmp_path):
     assert [each.reason for each in skipped] == ["repeated name"]
 
 
-PAGE = """<html><head><meta charset=latin-1><title>no</title></head><body>before <script><h1>no</h1></script>
+PAGE = """<html><head><meta charset=latin-1><title>no</title></head><body>before
+<script><h1>no</h1></script>
 <h1 class="a">
  The &amp; <i>fi</i>rst</h1>\f<div><p>some words &eacute; <!-- <h2>no</h2> --> é
 <h2>Two<br>lines</h2>more words <h3></h3> of it <div hidden><h3>no</h3></div><H6>Last"""
@@ -176,7 +166,7 @@ def test_what_has_sections_and_what_has_none(tmp_path, kreuzberg):
     first = ["#", "#The & first", "#Two lines", "#Last"]
     named = {"c.html": first, "i.md.gz": ["#x", "#z"], "j": first, "k.md": ["#\u00e9"]}
     numbered = {
-        "a.md": 1, "b.txt": 2, "c.html": 8, "i.md.gz": 2, "j": 8, "k.md": 1, "f.csv": 2,
+        "a.md": 1, "b.txt": 2, "c.html": 5, "i.md.gz": 2, "j": 5, "k.md": 1, "f.csv": 2,
         "m.html": 3,
     }  # fmt: skip
     expected = {
@@ -220,7 +210,9 @@ def docs(here):
     (here / "docs/a.md").write_text(
         f"{top}\n## Über uns\n{words('b', 'c')}\n", "utf-8", newline="\r\n"
     )
-    other = f"Title\n=====\n\nOther\n-----\n\n{words('d')}\n{words('b', 'c', 'e')}\n"
+    other = (
+        f"Title\n=====\n\nOther\n-----\n\nsome more words {words('d')[:80]}\n{words('b', 'c')}\n"
+    )
     (here / "docs/b.rst").write_text(other)
     return here
 
@@ -240,7 +232,7 @@ def test_commands_take_the_names(run, docs):
     assert again.out == first.out
     assert "0 documents read" in run("index", "docs", *SPLIT, "--min-tokens", "20").err
     assert [row[0] for row in run("query", PAIR[0], "-t", "0.5").rows] == PAIR[1:]
-    assert "similarity 0." in run("show", *PAIR).out
+    assert b"similarity 0." in run("show", *PAIR).out
     assert "a.md#Start here" in run("query", "docs/a.md", code=2).err
     run("accept", *PAIR)
     assert run(*command).rows == []

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ from lshdup.text.office_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import office, reference
-from tests.conftest import ROOT, open_workspace, part, require
+from tests.conftest import ROOT, open_workspace, part
 
 TEXT = (ROOT / "sample_corpus/udhr/eng.txt").read_text()[:7000]
 TEXT = TEXT.encode("cp1252", "replace").decode("cp1252")
@@ -41,15 +40,6 @@ WRITERS = {
     "pptx": office.pptx, "xlsx": office.xlsx,
     "eml": office.eml, "msg": office.msg, "pdf": office.pdf, "doc": office.doc, "xls": office.xls,
 }  # fmt: skip
-
-
-@pytest.fixture
-def kreuzberg():
-    """The reader. A variable that its import sets for the dynamic loader goes again: it would make
-    each later run of this process one that imports the program anew.
-    """
-    with mock.patch.dict(os.environ):
-        return require("formats", "kreuzberg")
 
 
 @pytest.fixture
