@@ -18,8 +18,9 @@ from tests.documents import listed
 
 LINES = [
     "", " ", "words", "more words  ", "# One", "## One ##", "###", "#no", "   # Three",
-    "    # four", "# x#", "# y # #", "===", "---", "--- ", "  =", "----", "***", "- item", "1. item",
-    "> quote", "| cell", "```", "````", "``` python", "```a`b", "~~~", "~~~ x", "  ~~~~", "<!-- # a", "-->",
+    "    # four", "# x#", "# y # #", "===", "---", "--- ", "  =", "----", "***", "- item",
+    "1. item", "> quote", "| cell", "```", "````", "``` python", "```a`b", "~~~", "~~~ x", "  ~~~~",
+    "<!-- # a", "-->",
     "<!-- b -->", "<pre>", "</pre>", "<PRE x>", "<prex", "<script>", "</script> # x", "+++", "...",
     "**bold**", "_", "* * *", "=x", "\ttab", "#\ttab", "\f", "Ünï", "a\fb", "-x", "a  b",
 ]  # fmt: skip
