@@ -11,7 +11,7 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.kernels.shingles import distinct_values
 from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import RunLocator, locate_tokens
+from lshdup.shingling.inspection import RunLocator, locate_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.sources.text_batches import TextBatch
 from tests import reference
@@ -22,6 +22,7 @@ from tests.fuzz.texts import SPICY
 texts = st.one_of(
     st.text(st.sampled_from(SPICY), max_size=40),
     st.text(st.sampled_from("ab C_~.яЯß«é漢。가…’\u0301\U0001f600"), min_size=50, max_size=250),
+    st.text(st.sampled_from("abกดา\u0e31か゛ナ\uff85ー漢။ກខမ\u1780。・ (+"), max_size=60),
     st.text(max_size=40),
     st.text(st.characters(max_codepoint=127), max_size=300),
 )
@@ -47,6 +48,12 @@ def test_tokens_and_shingles_in_order(text, tokens):
     expected = reference.TOKENS[tokens](reference.normal_form(text))
     assert [token.decode() for token in found] == expected
     assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
+    counted = zip(expected) if tokens in ("char", "terms") else reference.reached(expected)
+    ends = [at + len(each) for at, each in enumerate(counted)]
+    located, k = locate_shingles(text.encode(), params), len(expected) - len(shingles) + 1
+    assert located.begins.tolist() == list(range(len(shingles)))
+    for at, size in enumerate(located.sizes.tolist()):
+        assert at + size == max(ends[at : at + k])
 
 
 @pytest.mark.parametrize("end", [0x20000, pytest.param(0x110000, marks=pytest.mark.long)])
