@@ -202,10 +202,10 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
         scratch = scratch_arrays(len(spelling))
         origins = np.empty((len(scratch.folded), 2), np.int32)
         shingles = np.empty(len(spelling) + 1, np.uint64)
-        sizes, counts = np.zeros(len(shingles), np.uint64), np.zeros(2, np.int64)
+        lengths, counts = np.zeros(len(shingles), np.uint64), np.zeros(2, np.int64)
         outcome = kernels.shingles_in_order(
             document, Cutting(*table, False, False, TOKEN_RULES[params.tokens]), hashing, params.k,
-            scratch, origins.ravel(), shingles, sizes, counts,
+            scratch, origins.ravel(), shingles, lengths, counts,
         )  # fmt: skip
         if outcome == text_kernels.DONE:
             break
@@ -218,7 +218,7 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
         starts = begins[np.searchsorted(forms, starts, side="right") - 1]
         ends = past[np.searchsorted(forms, ends) - 1]
     located = LocatedText(text, starts, ends, scratch.hashes[:n_tokens].copy())
-    sizes = sizes[:count].astype(np.int64)
+    sizes = lengths[:count].astype(np.int64)
     return _Part(located, shingles[:count], sizes, scratch.folded, edges)
 
 

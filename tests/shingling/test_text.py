@@ -1,6 +1,8 @@
 """Tokens, shingles and shingle sets against the reference."""
 
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +180,42 @@ def test_fingerprints_tell_sets_apart():
     nothing = reference.PUBLIC[0]  # an id whose mixed form is 0: only the size of a set tells it
     ids = RaggedSets.from_sets([{5}, {5, nothing}, {nothing}, set()])
     assert len(set(fingerprint_sets(ids, ShingleParams(tokens="ids")).tolist())) == 4
+
+
+# --- what tokens of scripts without spaces count for ----------------------------------------------
+
+DECLARATIONS = sorted(Path("sample_corpus/udhr").glob("*.txt"))
+
+
+def words_of(path):
+    return [token.decode() for token in list_tokens(path.read_bytes(), ShingleParams())[0]]
+
+
+def similarity(*words):
+    return reference.jaccard(*(set(each.tolist()) for each in sets_of(map(" ".join, words))))
+
+
+@pytest.mark.parametrize("path", DECLARATIONS, ids=lambda path: path.name)
+def test_halves_of_a_text_are_not_similar(path):
+    words = words_of(path)
+    assert 0 < similarity(words[: len(words) // 2], words[len(words) // 2 :]) < 0.1
+
+
+def test_changed_tokens_cost_about_as_much_in_all_scripts():
+    """As the page of definitions says."""
+    page = Path("docs/reference/definitions.md").read_text()
+    rows = re.findall(r"^\| \w+, `(.+)` \| (.+) \|$", page, re.MULTILINE)
+    assert [name for name, _ in rows] == ["eng.txt", "cmn_hans.txt", "jpn.txt", "tha.txt"]
+    for name, figures in rows:
+        words, rng = words_of(Path("sample_corpus/udhr", name)), random.Random(1)
+        found = [similarity(words[: len(words) // 2], words[len(words) // 2 :])]
+        for share in (0.01, 0.02, 0.05):
+            changed = [list(words) for _ in range(10)]
+            for each in changed:
+                for at in rng.sample(range(len(words)), round(share * len(words))):
+                    each[at] = rng.choice(words)
+            found.append(np.mean([similarity(words, each) for each in changed]))
+        assert [f"{each:.2f}" for each in found] == figures.split(" | ")
 
 
 # --- runs of tokens of plain texts are located as `locate_tokens` locates those of one text -------
