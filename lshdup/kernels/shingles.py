@@ -163,17 +163,17 @@ def _hash_tokens(
     longer : scratch, for the tokens.
     """
     n = np.uint64(0)
-    high = np.uint64(0)
     for t in range(tokens):
         start = edges[2 * t]
         size = edges[2 * t + 1] - start
-        word = load64(folded, start)
-        high |= word & (word << _1) & (word << _2) & np.uint64(0x80)
-        hashes[t] = word & (_ONES >> np.uint64(64 - 8 * min(size, 8)))
+        hashes[t] = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * min(size, 8)))
         longer[n] = t
         n += np.uint64(size > 8)
+    high = np.uint64(0)
     for t in range(tokens):  # A loop of its own, because the compiler vectorises it.
-        hashes[t] = mix64(seed ^ hashes[t])
+        word = hashes[t]
+        high |= word & (word << _1) & (word << _2)
+        hashes[t] = mix64(seed ^ word)
     done = 8
     while n:
         count = np.int64(n)
@@ -187,7 +187,7 @@ def _hash_tokens(
             longer[n] = t
             n += np.uint64(size > 8)
         done += 8
-    return high
+    return high & np.uint64(0x80)
 
 
 @inlined
