@@ -48,6 +48,8 @@ pairs d --against d --baseline f --measure containment | --write=f | with --base
 clusters d --write w | --annotate=f | with --write FILE|DIR/
 clusters d --keep central | --keep-by=x | with --keep central
 passages d | --removed=f | without --write
+passages d | --threshold=0.5 | without --emit pairs
+passages d --emit pairs | --documents=2 --write=f | with --emit pairs
 pairs | --include=x --exclude=x --gitignore --hidden --follow --max-bytes=1000 | without DOCS
 pairs | --text-field=x --id-field=x --archives --split=x | without DOCS
 signatures | --include=x --exclude=x --gitignore --hidden --follow --max-bytes=1000 | without DOCS
