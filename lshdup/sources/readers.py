@@ -170,7 +170,7 @@ class Reader:
     path : where the file is.
     """
 
-    def __init__(self, file: int, fields: RecordFields, longest: int, path: bytes) -> None:
+    def __init__(self, file: int, fields: RecordFields, longest: int, path: bytes = b"") -> None:
         self.file, self.fields, self.longest, self.path = file, fields, longest, path
 
     def list_records(self) -> RecordList | None:
@@ -193,7 +193,7 @@ class Reader:
         """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
         raise NotImplementedError
 
-    def values(self, spans: Spans, field: str) -> Values:
+    def values(self, spans: Spans, field: str, option: str) -> Values:
         """Return a field of some records of JSON Lines or CSV, as `RecordFiles.values` does."""
         raise NotImplementedError
 
@@ -347,14 +347,15 @@ class RecordFiles:
         with self.reader(path, kind) as reader:
             return reader.have_integer_ids(starts, lengths)
 
-    def values(self, path: bytes, kind: Kind, spans: Spans, field: str) -> Values:
+    def values(self, path: bytes, kind: Kind, spans: Spans, field: str, option: str) -> Values:
         """Return a field of some rows of one file. spans : starts and lengths, as for `texts`.
+        option : that names the field, for messages.
 
         Raises as `texts`; RecordError with NO_TEXT if none of the rows has the field.
         """
         is_parquet = kind == Kind.PARQUET
         with self._parquet_file(path) if is_parquet else self.reader(path, kind) as file:
-            return file.values(spans, field)
+            return file.values(spans, field, option)
 
     def declare(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]

@@ -130,7 +130,9 @@ def find_sections(
     if titled and text[: titled[0][0]].strip():
         titled.insert(0, (0, b"#"))
     starts = [start for start, _ in titled]
-    ends = [end - (is_extracted and text[end - 1 : end] == PAGE_END) for end in (*starts[1:], len(text))]
+    ends = [
+        end - (is_extracted and text[end - 1 : end] == PAGE_END) for end in (*starts[1:], len(text))
+    ]
     return [(start, end, name) for (start, name), end in zip(titled, ends, strict=False)]
 
 
