@@ -1,4 +1,4 @@
-"""Pairs of documents by the passages that they share.
+"""Pairs of documents by the passages that they share, and the documents that cover a text.
 
 *Common run.* Two places with the same tokens, one in each of two documents, at least `least`, that
 cannot be longer; with a gap a chain of such runs (`passages.finding`). The common runs of a pair
@@ -7,13 +7,16 @@ anchor is common, in more than `max_documents` documents, are not found.
 """
 
 import threading
+from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, release_pages
-from lshdup.base.ragged import RaggedSets
+from lshdup.base.ragged import RaggedSets, distinct, ranges
 from lshdup.base.run import Run, run_parts
 from lshdup.kernels.sharing import CommonRuns, list_runs, measure_pairs
 from lshdup.params import PassageParams
@@ -62,19 +65,29 @@ def find_common_runs(
     *,
     documents: NDArray[np.int64],
     origins: NDArray[np.uint32],
-    lefts: int,
+    text: bool = False,
 ) -> tuple[CommonRuns, int]:
-    """Find the common runs of any two documents.
+    """Find the common runs of any two documents, or of a text and any other document.
 
     Returns them, and how often the most common gram stands of which an anchor finds no run; 0: all
     anchors find runs.
 
     sequences, anchors, documents, origins : as of `find_passages`; documents are below 2^32.
-    lefts : only runs with a place in one of the first `lefts` sequences.
+    text : only runs with a place in the first sequence. An anchor is common then if its gram
+        stands there at more than twice as many anchors as `max_documents`, wherever else it stands.
 
     Memory: 32 bytes a run, of the run. Cost: as of `find_passages`.
     """
+    lefts, end = 1 if text else len(sequences), sequences.offsets[1] if text else 0
+    if text:
+        mine = np.isin(anchors.hashes, anchors.hashes[anchors.positions < end])
+        anchors = replace(anchors, hashes=anchors.hashes[mine], positions=anchors.positions[mine])
     grouped = group_anchors(run, sequences, anchors, params, origins)
+    if text:
+        there = np.append(anchors.positions[grouped.members] < end, False)
+        there = np.add.reduceat(there.astype(np.int64), grouped.starts)
+        is_rare = there <= 2 * params.max_documents
+        grouped = grouped._replace(is_rare=is_rare.view(np.uint8))
     rare, largest, lock = rare_groups(grouped), int(grouped.sizes.max()), threading.Lock()
     kept = [GrowingArray(each, run.arrays) for each in (np.uint64, *[np.int64] * 3)]
 
@@ -115,7 +128,7 @@ def find_sharing_pairs(
     Memory: about 130 bytes a common run, of the run.
     """
     runs, most_common = find_common_runs(
-        run, sequences, anchors, params, documents=documents, origins=origins, lefts=len(sequences)
+        run, sequences, anchors, params, documents=documents, origins=origins
     )
     n, arrays, measured = len(runs.pairs), run.arrays, []
     for starts in (runs.starts, runs.others):
@@ -134,3 +147,42 @@ def find_sharing_pairs(
     rows = arrays.take(kept, arrays.order(len(kept), keys))
     columns = (pairs, left, right, longest, places)
     return SharingPairs(sizes, most_common, *(arrays.take(each, rows) for each in columns))
+
+
+def find_cover(
+    run: Run,
+    sequences: RaggedSets,
+    anchors: Anchors,
+    params: PassageParams,
+    *,
+    documents: NDArray[np.int64],
+    origins: NDArray[np.uint32],
+) -> list[tuple[int, int, int]]:
+    """Find the documents that together cover a text, each with the most tokens that no document
+    before it covers, as long as these are `params.least`; of equal ones the first document.
+
+    Returns the number of each, how many tokens are new, and how many it has in common with the
+    text; tokens of the text, each counted once.
+
+    sequences, anchors, documents, origins : as of `find_common_runs`; the first sequence is the
+        text, of an origin of its own, and document 0.
+    """
+    runs, _ = find_common_runs(
+        run, sequences, anchors, params, documents=documents, origins=origins, text=True
+    )
+    order = np.lexsort((runs.starts, runs.pairs))
+    holders, starts, sizes = runs.pairs[order], runs.starts[order], runs.sizes[order]
+    cuts = np.flatnonzero(np.diff(holders, prepend=0, append=0)).tolist()
+    # What a document adds only shrinks: what it has added once is enough to leave it aside.
+    waiting = [(-len(sequences[0]), int(holders[a]), a, b) for a, b in pairwise(cuts)]
+    is_new, cover = np.ones(len(sequences[0]), bool), []
+    while waiting:
+        _, document, a, b = heappop(waiting)
+        tokens = distinct(ranges(starts[a:b], sizes[a:b]))[0]
+        new = int(is_new[tokens].sum())
+        if waiting and (-new, document) > waiting[0][:2]:
+            heappush(waiting, (-new, document, a, b))
+        elif new >= params.least:
+            cover.append((document, new, len(tokens)))
+            is_new[tokens] = False
+    return cover

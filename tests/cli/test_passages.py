@@ -298,7 +298,7 @@ def test_pairs_of_documents_that_share_passages(run, tmp_path):
     assert passages(run, *command, "--across", "folder") == expected[1:]
     assert passages(run, "d/x", "--against", "d/y", *command[1:]) == expected[1:]
     said = run("passages", *command, "--max-documents", "2").err
-    assert "has 3 places; a larger --max-documents counts it" in said.replace("\n", " ")
+    assert "has 3 places; a larger --max-documents counts more" in said.replace("\n", " ")
     run("passages d/x --least 20")
     assert passages(run, *command[1:-1]) == expected[:1]  # of the last run
     assert run("passages d/x d/y/d --against d/y/c --emit pairs --least 45 --check").out == b""

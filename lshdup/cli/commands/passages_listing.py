@@ -250,7 +250,7 @@ def print_pairs(
         console.say(
             f"what stands in more than {wanted.max_documents:,} documents is not counted, but in "
             f"longer passages: one text of {plan_anchors(wanted)[0]:,} tokens or more has "
-            f"{pairs.most_common:,} places; a larger --max-documents counts it"
+            f"{pairs.most_common:,} places; a larger --max-documents counts more"
         )
 
     def rows() -> Iterator[Piece]:
