@@ -24,7 +24,7 @@ from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import AcrossParams, PassageParams, ShingleParams
-from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
+from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
 from lshdup.passages.sharing import SharingPairs, find_cover, find_sharing_pairs
 from lshdup.shingling.shingler import ShingleBatch, Shingler
@@ -193,8 +193,8 @@ def _read_and_find(
     elif across is not None:
         origins = find_origins(run, collections[0].documents, across)
         of_sequences = run.arrays.take(np.append(origins, np.uint32(0)), numbers)
-    passages = find(run, sequences, anchors, params, documents=numbers, origins=of_sequences)
-    return PassagesFound(passages, origins, *collections)
+    texts = Texts(sequences, anchors, numbers, of_sequences)
+    return PassagesFound(find(run, texts, params), origins, *collections)
 
 
 def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:
