@@ -165,7 +165,7 @@ def test_documents_that_cover_a_text(documents, least, gap, jobs):
 
 
 def test_a_text_is_covered_by_what_thousands_have():
-    """What is common in the collection counts; what the text itself repeats without end does not."""
+    """What is common in the collection counts; what the text itself repeats a lot does not."""
     documents = [list(range(100)), *[[*range(99), n + 1000] for n in range(1500)], list(range(100))]
     documents[0] += [5] * 2000
     documents.append([5] * 2000)
