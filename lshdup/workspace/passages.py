@@ -191,7 +191,7 @@ def _read_and_find(
             len(numbers), np.uint32, lambda some: rows_of(some) >= first
         )
     elif across is not None:
-        origins = find_origins(run, collections[0].documents, across)
+        origins = find_origins(run, collections[0].documents, across, sides[0][0].documents)
         of_sequences = run.arrays.take(np.append(origins, np.uint32(0)), numbers)
     texts = Texts(sequences, anchors, numbers, of_sequences)
     return PassagesFound(find(run, texts, params), origins, *collections)
