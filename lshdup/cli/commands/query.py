@@ -87,8 +87,8 @@ Examples:
     plain_option("--by", type=click.Choice(("similarity", "passages")), default="similarity",
                  help="passages: the documents that together cover the text of DOC, the one with "
                       "the most new tokens first."),
-    passage_options,
     amend("least", "gap", requires=("--by passages",)),
+    passage_options,
     accepted_options,
     option("--check", is_flag=True, brief=True,
             help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked "
