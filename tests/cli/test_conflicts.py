@@ -38,6 +38,8 @@ folders d --accepted f | --show-accepted | with --accepted
 report d --accepted f | --show-accepted | with --accepted
 query d --accepted f | --show-accepted | with --accepted
 accept a b | --from=- | with NAMES
+show a b --shared | --lines --measure=jaccard | with --shared
+show a b -0 | --inline --context=3 --words --measure=jaccard | with -0 or a --format of data
 clusters d --linkage single | --against=d | with --linkage single
 pairs d | --removed=f | without --write
 pairs d | --write=f | without --against OTHER
