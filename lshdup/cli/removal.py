@@ -376,11 +376,16 @@ def verify(
     return replace(found, clusters=clusters.without(lost), lost=every), sums
 
 
-def list_may_go(opened: "Comparison", clusters: "Clusters", sums: "Checksums") -> "Iterator[Piece]":
-    """Yield pieces of the list of what may go: the columns of MAY_GO. sums : of `verify`."""
+def list_may_go(
+    opened: "Comparison", clusters: "Clusters", dropped: "NDArray[np.int64]", sums: "Checksums"
+) -> "Iterator[Piece]":
+    """Yield pieces of the list of some documents that may go: the columns of MAY_GO.
+
+    dropped : ascending, the documents. sums : of `verify`.
+    """
     import numpy as np
 
-    dropped, own = clusters.dropped, clusters.representative
+    own = clusters.representative
     documents, names = opened.lists[0], DocumentNames(len(own), opened.names)
     for start in range(0, len(dropped), PIECE_ROWS):
         rows = dropped[start : start + PIECE_ROWS]
