@@ -154,7 +154,7 @@ def _rows(answer: _Answer, clusters: ClusterListing, mails: Mails | None) -> Ite
             copies[rows].tolist(),
             clusters.smallest[part].tolist(),
             [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
-            *(mails.columns(rows)[:2] if mails else ()),
+            *(mails.show(rows) if mails else ()),
         )
 
 
