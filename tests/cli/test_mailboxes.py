@@ -293,7 +293,7 @@ def test_tables_show_subjects_and_dates_that_do_nothing(run, tmp_path):
         told = "\n".join(lines)
         assert r"a\x1b[31mred new x" in told
         assert rf"\u202eevil {'long ' * 7}lon… " in told
-        assert "  (no subject)  Thu, 22 Aug 2002" in told
+        assert re.search("  \\(no subject\\) +Thu, 22 Aug 2002", told)
 
 
 def test_tables_show_subject_and_date(inbox):
