@@ -30,7 +30,6 @@ SIZES = {
     "sources.readers._UNPACKED_FILES": 1,
     "sources.records._NAMES_AT_ONCE": 3,
     "sources.rewriting._AT_ONCE": 8,
-    "sources.maildirs._MAILS_AT_ONCE": 2,
     "sources.rewriting._PART_BYTES": 64,
     "lsh.candidates.PIECE": 8,
     "lsh.signatures._PIECE": 4,
