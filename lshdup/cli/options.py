@@ -38,6 +38,7 @@ from lshdup.params import (
     BandParams,
     ClusterParams,
     PairParams,
+    PassageParams,
     ShingleParams,
     SketchParams,
 )
@@ -234,8 +235,9 @@ measure_option = plain_option(
 across_option = plain_option(
     "--across", type=Across(), metavar="folder[:DEPTH]|field:NAME|REGEX",
     excludes=("--against", "--histogram", "--keep central"),
-    help="Compare no documents of one origin: of one folder below DOCS, with one value of a field, "
-         "or with one match of REGEX in their names (its first group).",
+    help="Compare no documents of one origin: of one folder, that is a DOC and the first DEPTH (1) "
+         "folders in it; with one value of a field; or with one match of REGEX in their names (its "
+         "first group).",
 )  # fmt: skip
 
 collapse_option = option(
@@ -257,6 +259,14 @@ def against_option(what: str) -> Callable[[F], F]:
                   excludes=("--histogram", "--linkage single"), brief=True,
                   help=f"{what}: {other}")  # fmt: skip
 
+
+#: What a passage is.
+passage_options = stack(
+    option("--least", type=click.IntRange(2), default=PassageParams.least, metavar="N",
+           help="Tokens of the shortest passage."),
+    option("--gap", type=click.IntRange(0), default=PassageParams.gap, metavar="N",
+           help="Places may differ in up to N tokens in a row; 0: word for word."),
+)  # fmt: skip
 
 accepted_options = stack(
     _documents("--accepted", type=click.Path(readable=False, dir_okay=False, path_type=Path),
@@ -476,6 +486,7 @@ class PassagesOptions(WriteOptions):
     against: tuple[bytes, ...]
     across: AcrossParams | None
     emit: str
+    threshold: float
     keep: str | None
     prefer: tuple[str, ...]
 

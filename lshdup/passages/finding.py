@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, release_pages, slices_of
-from lshdup.base.ragged import RaggedSets, offsets_of, ranges
+from lshdup.base.ragged import offsets_of, ranges
 from lshdup.base.run import Run, run_parts
 from lshdup.kernels.passages import (
     ActivePlaces,
@@ -44,14 +44,14 @@ from lshdup.kernels.passages import (
 from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import PassageParams
-from lshdup.passages.anchors import Anchors
+from lshdup.passages.anchors import Texts
 
 #: Bytes that the sort of one anchor takes, and the most that the sort of a part takes.
 _SORT_BYTES, _MOST_TO_SORT = 48, 128 << 20
 
 #: Places, and runs, that a kernel writes at a time; groups, and passages, that it looks at until
 #: the pages of tokens that it has seen are let go of.
-_AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 1 << 7
+AT_ONCE, GROUPS_AT_ONCE = 1 << 18, 1 << 7
 
 #: Spreads the keys of the sort: hashes of anchors are small, being the smallest of their windows.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -132,32 +132,18 @@ class Passages:
 _Runs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def find_passages(
-    run: Run,
-    sequences: RaggedSets,
-    anchors: Anchors,
-    params: PassageParams,
-    *,
-    documents: NDArray[np.int64] | None,
-    origins: NDArray[np.uint32] = NO_ORIGINS,
-) -> Passages:
-    """Find the passages of sequences of tokens.
+def find_passages(run: Run, texts: Texts, params: PassageParams) -> Passages:
+    """Find the passages of texts.
 
     run : plans the memory for the anchors that recur: to sort them, and 12 bytes for each. Beside
         it, the answer is held.
-    sequences : the tokens of each document, in order and with repeats.
-    anchors : of the sequences, so many that a passage of `params.least` tokens has one.
-    documents : int64 array, the document of each sequence; None: its number.
-    origins : uint32 array, of each sequence; a passage has places of two. Empty: of any.
 
     Determinism: the same at any number of jobs and with any memory.
     Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
     with fewer than 2 × `max_documents` others.
     """
-    grouped = _group(run, sequences, anchors, params, origins)
-    rare, common = np.flatnonzero(grouped.is_rare)[:-1], np.flatnonzero(grouped.is_rare == 0)
-    # Neighbours are compared with the same texts: in this order few pages are in use.
-    rare = rare[np.argsort(grouped.members[grouped.starts[rare]])]
+    grouped = group_anchors(run, texts, params)
+    rare, common = rare_groups(grouped), np.flatnonzero(grouped.is_rare == 0)
     longest = _longest(_in_parts(run, lambda *part: _compare(grouped, rare, *part)))
     run.progress("passages", 1, 3)
     extended = _joined(_in_parts(run, lambda *part: _extend(grouped, common, *part)))
@@ -169,20 +155,13 @@ def find_passages(
     ]
     run.progress("passages", 3, 3)
     lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
-    offsets = grouped.offsets
-    if documents is not None:
-        places, offsets = _by_document(run, counts, places, offsets, documents)
+    places, offsets = _by_document(run, counts, places, grouped.offsets, texts.documents)
     return _in_order(lengths, counts, places, offsets)
 
 
-def _group(
-    run: Run,
-    sequences: RaggedSets,
-    anchors: Anchors,
-    params: PassageParams,
-    origins: NDArray[np.uint32],
-) -> Grouped:
+def group_anchors(run: Run, texts: Texts, params: PassageParams) -> Grouped:
     """Group the anchors by their hashes: sort the hashes in parts that fit into memory."""
+    sequences, anchors = texts.sequences, texts.anchors
     n = len(anchors)
     bits = 0
     while bits < 12 and (_SORT_BYTES * n) >> bits > min(run.memory, _MOST_TO_SORT):
@@ -218,9 +197,16 @@ def _group(
     return Grouped(
         np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets),
         anchors.positions, anchors.hashes, members, starts, all_sizes, group_of,
-        is_rare.view(np.uint8), anchors.gram, anchors.window, params.least, origins,
+        is_rare.view(np.uint8), anchors.gram, anchors.window, params.least, texts.origins,
         params.gap,
     )  # fmt: skip
+
+
+def rare_groups(grouped: Grouped) -> NDArray[np.int64]:
+    """Return the rare groups, by their first member: int64 array."""
+    rare = np.flatnonzero(grouped.is_rare)[:-1]
+    # Neighbours are compared with the same texts: in this order few pages are in use.
+    return rare[np.argsort(grouped.members[grouped.starts[rare]])]
 
 
 def _in_parts(run: Run, work: Callable[[int, int], Iterator[_Runs]]) -> list[_Runs]:
@@ -240,10 +226,10 @@ def _compare(grouped: Grouped, rare: NDArray[np.int64], part: int, parts: int) -
     most = int(grouped.sizes[groups].max(initial=0))
     holders = np.empty(most, np.int64)
     left, right = np.empty(most**2, np.int64), np.empty(most**2, np.int64)
-    room = max(_AT_ONCE, most**2)
+    room = max(AT_ONCE, most**2)
     out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    for start in range(0, len(groups), _GROUPS_AT_ONCE):
-        some, state = groups[start : start + _GROUPS_AT_ONCE], np.zeros(1, np.int64)
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        some, state = groups[start : start + GROUPS_AT_ONCE], np.zeros(1, np.int64)
         while state[0] < len(some):
             found = compare_in_pairs(grouped, some, holders, left, right, state, *out)
             starts, lengths, anchors = (each[:found] for each in out)
@@ -286,9 +272,9 @@ def _list_places(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the length and the number of places of the sequence of each run, and all places."""
     done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
-    room = max(_AT_ONCE, int(grouped.sizes.max(initial=0)))
+    room = max(AT_ONCE, int(grouped.sizes.max(initial=0)))
     candidates = np.empty(room, np.uint64)
-    sizes = _GROUPS_AT_ONCE, _GROUPS_AT_ONCE, 2 * room
+    sizes = GROUPS_AT_ONCE, GROUPS_AT_ONCE, 2 * room
     lengths, counts, places = (np.empty(size, np.int64) for size in sizes)
     parts = []
     while state[0] < len(runs[0]):

@@ -2,8 +2,11 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +24,21 @@ from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import AcrossParams, PassageParams, ShingleParams
-from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
+from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
-from lshdup.shingling.shingler import ShingleBatch
+from lshdup.passages.sharing import SharingPairs, find_cover, find_sharing_pairs
+from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.sources.document_list import DocumentList
 from lshdup.store.results_io import load_passages, save_passages
 from lshdup.store.store import Store
 from lshdup.workspace.against import select_store
 from lshdup.workspace.loading import find_named, load_last_collection
+from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
 _I64 = NDArray[np.int64]
+T = TypeVar("T")
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -45,15 +51,16 @@ _MUCH_DISK = 1 << 30
 
 
 @dataclass(frozen=True)
-class PassagesFound:
+class PassagesFound(Generic[T]):
     """The passages of a collection, or those that stand both in it and in another one.
 
-    passages : documents from 0 on are those of `here`; documents of `there` are behind them.
+    passages : passages, the pairs that share them, or the cover of a text; documents from 0 on are
+        those of `here`, documents of `there` are behind them.
     origins : of `find_passages`, of each document of `here`, with --across.
     here, there : the collections; there is None without --against. Their sizes are in tokens.
     """
 
-    passages: Passages
+    passages: T
     origins: NDArray[np.uint32]
     here: Collection
     there: Collection | None = None
@@ -65,7 +72,7 @@ def load_or_find_passages(
     params: PassageParams,
     others: tuple[bytes, ...] = (),
     across: AcrossParams | None = None,
-) -> PassagesFound:
+) -> PassagesFound[Passages]:
     """Find the passages of documents, or load those that the last run found in the same ones.
 
     run : state of the run.
@@ -77,7 +84,6 @@ def load_or_find_passages(
 
     Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
     """
-    other = select_store(others)
     documents, shingle = _find_documents(run, request)
     with run.writing(is_needed=bool(request.documents)):
         stored = _load_stored(run, documents, shingle) if not request.check_content else None
@@ -86,15 +92,8 @@ def load_or_find_passages(
             run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             return PassagesFound(passages, NO_ORIGINS, collection)
-        sides = [(request, documents)]
-        if others:
-            # Only DOCS are what the command may refuse.
-            of_other = replace(
-                request, accept=lambda other, _read: request.accept_source(other, "--against")
-            )
-            there = _find_others(run, of_other, others, other, shingle)
-            sides = [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
-        found = _read_and_find(run, sides, shingle, params, across)
+        sides = _find_sides(run, request, documents, others, shingle)
+        found = _read_and_find(run, sides, shingle, params, across, find_passages)
     if not others and across is None:
         run.keep(
             "passages.npz", lambda store: save_passages(store, found.here, params, found.passages)
@@ -102,16 +101,84 @@ def load_or_find_passages(
     return found
 
 
+def find_sharing_documents(
+    run: Workspace,
+    request: Request,
+    params: PassageParams,
+    threshold: float,
+    others: tuple[bytes, ...] = (),
+    across: AcrossParams | None = None,
+) -> PassagesFound[SharingPairs]:
+    """Find the pairs of documents that share passages, which are not kept.
+
+    threshold : of `find_sharing_pairs`. All else is as of `load_or_find_passages`.
+    """
+    documents, shingle = _find_documents(run, request)
+    with run.writing(is_needed=bool(request.documents)):
+        sides = _find_sides(run, request, documents, others, shingle)
+        find = partial(find_sharing_pairs, threshold=threshold)
+        return _read_and_find(run, sides, shingle, params, across, find)
+
+
+def find_covering_documents(
+    run: Workspace,
+    request: Request,
+    last: Collection,
+    document: NamedDocument,
+    params: PassageParams,
+) -> tuple[PassagesFound[list[tuple[int, int, int]]], int]:
+    """Find the documents of the last run that together cover another one (`find_cover`, whose
+    numbers count the text), and return them and the number of its tokens.
+    """
+    shingle, documents = _with_order(last.shingle), last.documents
+    text = Shingler(shingle, in_order=True).shingle_decoded([document.utf8(shingle)])[0]
+    if document.index >= 0:
+        rows = np.delete(np.arange(len(documents)), document.index)
+        documents = documents.take(run, rows)
+    found = _read_and_find(run, [(request, documents)], shingle, params, None, find_cover, text)
+    return found, len(text.values)
+
+
+def _find_sides(
+    run: Workspace,
+    request: Request,
+    documents: DocumentList,
+    others: tuple[bytes, ...],
+    shingle: ShingleParams,
+) -> list[tuple[Request, DocumentList]]:
+    """Return the documents of DOCS, and those that --against names if there are any, with what
+    names them.
+    """
+    if not others:
+        return [(request, documents)]
+    # Only DOCS are what the command may refuse.
+    of_other = replace(
+        request, accept=lambda other, _read: request.accept_source(other, "--against")
+    )
+    there = _find_others(run, of_other, others, select_store(others), shingle)
+    return [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
+
+
 def _read_and_find(
     run: Workspace,
     sides: list[tuple[Request, DocumentList]],
     shingle: ShingleParams,
     params: PassageParams,
-    across: AcrossParams | None = None,
-) -> PassagesFound:
-    """Read documents, and those of the other side if there is one, and find their passages."""
+    across: AcrossParams | None,
+    find: Callable[..., T],
+    text: RaggedSets | None = None,
+) -> PassagesFound[T]:
+    """Read documents, and those of the other side if there is one, and find their passages.
+
+    find : `find_passages`, or a function with the same parameters.
+    text : the sequence of a text, which is a side by itself, before the others.
+    """
     expected = _plan_disk(run, run.arrays.folder(), [each for _, each in sides], shingle, params)
     keeper, collections = SequenceKeeper(run, params, expected), []
+    if text is not None:
+        made = replace(ShingleBatch.empty([]), indices=np.zeros(1, np.int64), sets=text)
+        keeper.add(made.indices, keeper.keep_copy(made))
+        keeper.finish()
     for request, documents in sides:
         collection = collect(run, documents, shingle, keep=keeper)
         run.report_skipped(collection.skipped, request.documents)
@@ -119,17 +186,15 @@ def _read_and_find(
         collections.append(collection)
     sequences, anchors, numbers, first = keeper.results()
     origins = of_sequences = NO_ORIGINS
-    if len(sides) > 1:
+    if len(sides) > 1 or text is not None:
         of_sequences = run.arrays.compute(
             len(numbers), np.uint32, lambda some: rows_of(some) >= first
         )
     elif across is not None:
-        origins = find_origins(run, collections[0].documents, across)
+        origins = find_origins(run, collections[0].documents, across, sides[0][0].documents)
         of_sequences = run.arrays.take(np.append(origins, np.uint32(0)), numbers)
-    passages = find_passages(
-        run, sequences, anchors, params, documents=numbers, origins=of_sequences
-    )
-    return PassagesFound(passages, origins, *collections)
+    texts = Texts(sequences, anchors, numbers, of_sequences)
+    return PassagesFound(find(run, texts, params), origins, *collections)
 
 
 def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:
@@ -139,6 +204,12 @@ def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, Shi
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
         return find_named(run, request, shingle), shingle
+    last = load_last(run, request)
+    return last.documents, _with_order(last.shingle)
+
+
+def load_last(run: Workspace, request: Request) -> Collection:
+    """Load the collection of the last run, which may have been one for passages."""
     store = run.store
     if store is not None and store.is_last("passages"):
         last = store.load_collection("passages")
@@ -149,7 +220,7 @@ def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, Shi
         raise InputError(message, f"{RERUN} (files or folders)")
     check_conflict("the store", last.shingle, request.given, RERUN)
     request.accept(last.documents, False)
-    return last.documents, _with_order(last.shingle)
+    return last
 
 
 def _with_order(shingle: ShingleParams) -> ShingleParams:

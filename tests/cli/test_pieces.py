@@ -56,6 +56,8 @@ SIZES = {
     "base.memory._PART_BYTES": 256,
     "store.npz._CHUNK": 256,
     "compare.verification._ESTIMATED_AT_ONCE": 2,
+    "passages.finding.AT_ONCE": 4,
+    "passages.finding.GROUPS_AT_ONCE": 2,
     "workspace.accepted._GATHERED": 2,
 }  # fmt: skip
 
@@ -94,8 +96,10 @@ clusters d/rows.jsonl --no-store -q -t 0.6 --annotate - --keep-by text:least
 clusters d --no-store -q -t 0.6 --removed -
 passages d --no-store -q
 passages d --no-store -q --across folder
+passages d --no-store -q --emit pairs
 folders d -q -t 0.6
 query d/licences/MIT.txt -q -t 0.3
+query d/licences/MIT.txt -q --by passages
 accuracy d --no-store -q --perms 40,80
 show d/licences/BSD-2-Clause-Views.txt d/licences/BSD-2-Clause.txt
 """.split("\n")[1:-1]  # fmt: skip

@@ -15,7 +15,7 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.params import PassageParams
 from lshdup.passages import finding
-from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, plan_grams, select
+from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, plan_grams, select
 from lshdup.passages.finding import Passages, find_passages, find_repeats
 from tests.conftest import many
 
@@ -43,8 +43,8 @@ def found_passages(documents, least, origins=(), *, jobs=1, memory=1 << 30, comm
         hashes, positions = select(sequences.take(np.array([d])), keeper.gram, keeper.window)
         keeper.add(hashes, positions + at)
     anchors = keeper.recurring() if jobs > 1 else find_anchors(sequences, params)
-    of = np.array(origins, np.uint32)
-    found = find_passages(run, sequences, anchors, params, documents=None, origins=of)
+    texts = Texts(sequences, anchors, np.arange(len(sequences)), np.array(origins, np.uint32))
+    found = find_passages(run, texts, params)
     assert all(done == total for done, total in stages.values())
     places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
     cuts = itertools.pairwise(found.starts.tolist())
@@ -170,8 +170,8 @@ def test_passages_are_found_with_room_for_one_group_at_a_time(monkeypatch):
     documents = [[t for at in each for t in (*text[at : at + 40], at)] for each in starts]
     expected = obvious_passages(documents, 6)
     assert len(expected) > 50
-    monkeypatch.setattr(finding, "_AT_ONCE", 1)
-    monkeypatch.setattr(finding, "_GROUPS_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(finding, "AT_ONCE", 1)
+    monkeypatch.setattr(finding, "GROUPS_AT_ONCE", 1 << 20)
     assert found_passages(documents, 6) == expected
 
 
