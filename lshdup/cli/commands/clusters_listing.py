@@ -29,6 +29,7 @@ from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.views.mails import Mails
+from lshdup.workspace import removals
 from lshdup.workspace.against import find_clusters_against
 from lshdup.workspace.comparing import Comparison
 
@@ -45,14 +46,14 @@ def list_groups(
     find = _find_against if options.against else find_groups
     answer, sums = _Answer(*find(session, options, rule)), None
     if options.removed is not None and options.write is None:
-        result, sums = removal.verify(session, answer.opened, answer.result)
+        result, sums = removals.verify(session.run, answer.opened, answer.result)
         answer = replace(answer, result=result)
     _say_groups(console, answer, options, rule)
     if options.emit == "drop" or (sums is not None and options.emit != "drop-files"):
         _warn_of_parts(console, answer)
     if sums is not None:
         rows = _find_dropped(answer, options.emit)
-        listed = removal.list_may_go(answer.opened, answer.result.clusters, rows, sums)
+        listed = removals.list_may_go(answer.opened, answer.result.clusters, rows, sums)
         removal.list_removed(console, options, MAY_GO, listed, "document")
     if options.annotate is not None:
         removal.annotate(session, options, answer.opened, answer.result.clusters)
