@@ -35,13 +35,7 @@ from lshdup.pipeline import build_index, find_clusters
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
 from lshdup.store.store import Store
-from lshdup.workspace.comparing import (
-    Comparison,
-    drop_changed,
-    find_same_clusters,
-    load_side,
-    order_documents,
-)
+from lshdup.workspace.comparing import Comparison, drop_changed, load_side, order_documents
 from lshdup.workspace.loading import compares_files, load_whole_documents
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -385,10 +379,9 @@ def _cluster_rest(
     apart: NDArray[np.uint64],
 ) -> ClustersFound:
     """Cluster the documents of DOCS that are near none of OTHER."""
-    run = both.run
-    if both.method.same:
-        return find_same_clusters(run, rest, both.method.same, order.order, apart)
-    side = side_of(run, rest)
-    index = None if both.method.exact else build_index(run, rest, both.params)
-    threshold = both.params.threshold
-    return find_clusters(run, rest, index, side, threshold, params, order, apart=apart)
+    run, method = both.run, both.method
+    index = build_index(run, rest, both.params) if method.by_bands else None
+    threshold, side = both.params.threshold, side_of(run, rest)
+    return find_clusters(
+        run, rest, index, side, threshold, params, order, same=method.same, apart=apart
+    )
