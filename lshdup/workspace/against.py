@@ -308,7 +308,12 @@ def find_clusters_against(
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, both.request), rest)
     apart = take_pairs(sides.left_out, rest)
-    groups = _cluster_rest(both, here.take(run, rest), order, params, apart)
+    left, method = here.take(run, rest), both.method
+    index = build_index(run, left, both.params) if method.by_bands else None
+    groups = find_clusters(
+        run, left, index, side_of(run, left), both.params.threshold, params, order,
+        same=method.same, apart=apart,
+    )  # fmt: skip
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
@@ -369,19 +374,3 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
     places = np.searchsorted(rest, order.order[is_in[order.order]])
     level = order.level[rest] if len(order.level) else order.level
     return Preference(places, level, order.keep, [])
-
-
-def _cluster_rest(
-    both: Comparison,
-    rest: Collection,
-    order: Preference,
-    params: ClusterParams,
-    apart: NDArray[np.uint64],
-) -> ClustersFound:
-    """Cluster the documents of DOCS that are near none of OTHER."""
-    run, method = both.run, both.method
-    index = build_index(run, rest, both.params) if method.by_bands else None
-    threshold, side = both.params.threshold, side_of(run, rest)
-    return find_clusters(
-        run, rest, index, side, threshold, params, order, same=method.same, apart=apart
-    )

@@ -4,7 +4,7 @@ Pairs and groups of one collection by bands are kept in the store, and loaded if
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
@@ -96,7 +96,7 @@ class Comparison:
         """Return the names of documents (ascending int64 array) as typed from here."""
         return self.tell(documents, DocumentList.typed_names)
 
-    def tell(self, documents: NDArray[np.int64], of: Callable[..., list[T]]) -> list[T]:
+    def tell(self, documents: NDArray[np.int64], of: Callable[..., Sequence[T]]) -> list[T]:
         """Return what a function says of documents (int64 array). of : called once for each side
         with different documents of it, ascending.
         """

@@ -307,7 +307,8 @@ def test_documents_that_share_a_key_only_are_not_the_same():
     prints = Fingerprints((texts * odd) ^ np.uint64(77), texts)
     assert set(prints.keys(RUN, "bytes", np.ones(6, np.int64)).tolist()) == {77}
     sizes = np.ones(6, np.int64)
-    assert prints.find_duplicates(RUN, "bytes", sizes).tolist() == list(range(6))
+    one = Sides.of(RUN, Side(sizes, texts, prints, None), same="bytes")
+    assert one.duplicate_of.tolist() == list(range(6))
     parts = (
         Fingerprints(prints.byte_prints[some], texts[some]) for some in (slice(3), slice(3, 6))
     )
