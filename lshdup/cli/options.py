@@ -11,7 +11,7 @@ from lshdup import params
 from lshdup.base.frozen import dataclass
 from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
-from lshdup.cli.help import F, amend, option, plain_option, setting, stack
+from lshdup.cli.help import F, amend, option, plain_option, preset, setting, stack
 from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
 from lshdup.cli.types import (
     Across,
@@ -118,6 +118,13 @@ text_options = stack(
                default=_SHINGLE.mail_quotes, metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
+#: What it is for, as help says.
+NOISY_HELP = "For texts with many wrong characters, as OCR leaves them"
+
+noisy_option = preset(
+    "--noisy", params.NOISY, group="Shingles", excludes=("--same",), help=NOISY_HELP
+)
+
 token_options = stack(
     _shingles("--tokens", type=click.Choice(TOKENS), default=_SHINGLE.tokens, brief=True,
               excludes=_NO_TEXT,
@@ -167,7 +174,6 @@ threshold_option = option(
 shape_options = stack(
     threshold_option,
     _bands("--recall", type=Share(), default=_BANDS.recall, metavar="P",
-           excludes=("--exact", "--same", "--measure containment"),
            help="Smallest chance to find a pair of exactly T. More: longer time."),
     _bands("--bands", type=click.IntRange(1), brief=True,
            help="Override the number of bands. More: more recall, more candidates, larger index."),
@@ -188,12 +194,14 @@ memory_option = _running(
 
 #: What an index is made by.
 index_options = stack(
-    documents_options, check_content_option, shingle_options, sketch_options, band_options
-)
+    documents_options, check_content_option, noisy_option, shingle_options, sketch_options,
+    band_options,
+)  # fmt: skip
 
 #: What only the steps have as options: commands that ask take it from the index, or the variable.
 _OF_STEPS = """
-keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed bands rows buckets wait
+keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed recall bands rows buckets
+wait
 """.split()
 
 #: Those of an index, for commands that ask: what defines it in detail is set by variables alone.

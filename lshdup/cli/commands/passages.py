@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.cli import removal
-from lshdup.cli.help import amend, define, option, plain_option, refuse
+from lshdup.cli.help import amend, define, option, plain_option, preset, refuse
 from lshdup.cli.options import (
+    NOISY_HELP,
     PassagesOptions,
     across_option,
     check_content_option,
@@ -27,7 +28,7 @@ from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
-from lshdup.params import TOKENS, ClusterParams, PassageParams
+from lshdup.params import NOISY_PASSAGES, TOKENS, ClusterParams, PassageParams
 
 if TYPE_CHECKING:
     from lshdup.sources.document_list import DocumentList
@@ -52,6 +53,7 @@ Examples:
 @amend("min_tokens", hidden=True)
 @documents_options
 @check_content_option
+@preset("--noisy", NOISY_PASSAGES, help=NOISY_HELP)
 @option("--least", type=click.IntRange(2), default=_DEFAULT.least, metavar="N",
         help="Tokens of the shortest passage.")  # fmt: skip
 @option("--gap", type=click.IntRange(0), default=_DEFAULT.gap, metavar="N",

@@ -21,6 +21,7 @@ from lshdup.cli.options import (
     band_options,
     list_columns,
     measure_option,
+    noisy_option,
     of_the_index,
     output_options,
     same_option,
@@ -67,8 +68,8 @@ Examples:
 @stack(
     click.argument("docs", nargs=-1, required=True, type=DocumentName(), metavar="DOC..."),
     of_the_index,
-    amend("recall", excludes=("--measure containment",)),
     band_options,
+    noisy_option,
     amend("measure", excludes=()),
     measure_option,
     option("--top", type=click.IntRange(1), metavar="N", show_default="all", brief=True,
