@@ -44,8 +44,8 @@ SPARK_KEEP = ("shortest-path", "longest", "shortest", "path-order")
 
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
 #: What `--noisy` sets, for texts with many wrong characters, as OCR leaves them; and of `passages`.
-#: With 256 rows of a signature, a band of three rows still meets a pair of similarity 0.4.
-NOISY = {"tokens": "char", "k": 5, "threshold": 0.4, "perms": 256}
+#: With 720 rows of a signature, bands have four rows: far fewer candidates than with two or three.
+NOISY = {"tokens": "char", "k": 5, "threshold": 0.4, "perms": 720}
 NOISY_PASSAGES = {"tokens": "char", "least": 40, "gap": 8}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"

@@ -17,7 +17,7 @@ pairs d --measure containment | --max-bucket=3 --histogram | with --measure cont
 pairs d --same text | --measure=jaccard --exact --max-bucket=3 --histogram | with --same text
 pairs d --same text | --noisy --plot=p.png | with --same text
 clusters --same bytes | --exact --linkage=single --max-bucket=3 --noisy | with --same bytes
-folders d --same bytes | --exact --max-bucket=3 --recall=0.9 | with --same bytes
+folders d --same bytes | --exact --max-bucket=3 | with --same bytes
 pairs d --same bytes | --tokens=char --template=d --ignore-common=3 | with --same bytes
 clusters d --same bytes | --min-tokens=3 --encoding=cp437 --markup=keep --mail | with --same bytes
 folders d --same text | --min-bytes=0 | without --same bytes
