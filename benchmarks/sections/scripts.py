@@ -68,6 +68,4 @@ def similarities(texts: dict[str, str]) -> dict[tuple[str, str], float]:
 
     sets = lshdup.MinHash(texts, num_permutations=1)
     names = sorted(texts, key=lambda name: (len(name), name))
-    return {
-        (a, b): sets.exact_jaccard(a, b) for at, a in enumerate(names) for b in names[at + 1 :]
-    }
+    return {(a, b): sets.exact_jaccard(a, b) for at, a in enumerate(names) for b in names[at + 1 :]}

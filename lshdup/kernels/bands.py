@@ -8,17 +8,7 @@ of tests/reference.py, and `reference_pairs` of tests/spark/test_workers.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import (
-    I64,
-    U8,
-    U32,
-    U64,
-    U8Matrix,
-    U32Matrix,
-    U64Matrix,
-    inlined,
-    mix64,
-)
+from lshdup.kernels.helpers import I64, U8, U32, U64, U8Matrix, U32Matrix, U64Matrix, inlined, mix64
 from lshdup.kernels.jit import kernel
 
 #: In place of the number of a bucket, or of a position: none.
@@ -202,9 +192,8 @@ def bucket_pairs(
                         others[own] = newest
                     partner = np.int64(others[own])
                 while partner != NO_BUCKET:
-                    if may_be_similar(digests, least, i, partner) and not share_earlier(
-                        bucket, band, i, partner
-                    ):
+                    may_be = may_be_similar(digests, least, i, partner)
+                    if may_be and not share_earlier(bucket, band, i, partner):
                         if n == len(left):
                             state[0], state[1], state[2] = i, band, partner
                             return n

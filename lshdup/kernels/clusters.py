@@ -201,9 +201,8 @@ def have_leaders(
                     if not differ(origins, at, v):
                         at = np.int64(others[at, band])
                         continue
-                    if sizes_allow(sizes[v], sizes[at], threshold) and may_be_similar(
-                        digests, least, at, v
-                    ):
+                    may_be = may_be_similar(digests, least, at, v)
+                    if may_be and sizes_allow(sizes[v], sizes[at], threshold):
                         out[i] = 1
                         break
                     at = np.int64(following[at, band])
@@ -274,11 +273,10 @@ def unconnected_pairs(
             if find_root(parent, b) == root:
                 j = run_ends[j]
                 continue
-            if (
-                not (leader[a] == a and leader[b] == b)
-                and may_be_similar(digests, least, a, b)
-                and not share_earlier(bucket, band, a, b)
-            ):
+            if not may_be_similar(digests, least, a, b):
+                j += 1
+                continue
+            if not (leader[a] == a and leader[b] == b) and not share_earlier(bucket, band, a, b):
                 if n == len(left):
                     state[0], state[1] = i, j
                     return n
