@@ -84,7 +84,7 @@ def _misread(old: str, text: str, rng: np.random.Generator) -> str:
 
 
 def change(text: str, share: float, rng: np.random.Generator) -> str:
-    """Return a text of which a share of the characters, but no blank, is another of the same text."""
+    """Return a text with a share of its characters, but no blank, replaced by others of it."""
     letters = [at for at, each in enumerate(text) if not each.isspace()]
     pieces, known = list(text), sorted({text[at] for at in letters})
     for at in rng.choice(letters, round(share * len(letters)), replace=False).tolist():

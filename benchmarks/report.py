@@ -90,8 +90,10 @@ def write_pages(results: Path = RESULTS, root: Path = ROOT) -> None:
     """
     known = json.loads(results.read_text("utf-8"))
     for name in PAGES.keys() & known.keys():
-        tables = [Table(**table).markdown() for table in known[name]["tables"]]
-        text = "\n\n".join([_sentence(known[name]["versions"]), *tables])
+        tables = [Table(**table) for table in known[name]["tables"]]
+        is_timed = any("seconds" in table.columns for table in tables)
+        lead = [_sentence(known[name]["versions"])] * is_timed
+        text = "\n\n".join([*lead, *(table.markdown() for table in tables)])
         _replace_between(root / PAGES[name], f"<!-- {name} -->", f"<!-- /{name} -->", f"\n{text}\n")
 
 

@@ -1,14 +1,17 @@
 """Texts with wrong characters: what finds them, by the share of characters that are wrong."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import NamePair
+from benchmarks.measure import LSHDUP, NamePair, Run, interleaved, peak, ratio, run, seconds
 from benchmarks.noise import TEXTS, pages, read, spoil
 from benchmarks.sections.bench import Bench
-from benchmarks.tables import Table
+from benchmarks.tables import Cell, Table
+from lshdup.cli.help import spell
+from lshdup.params import NOISY
 
 #: Shares of wrong characters, from and below.
 CLASSES = ((0, 0.02), (0.02, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.3))
@@ -24,23 +27,61 @@ COMMANDS = {
 }
 
 
-def section(bench: Bench, texts: tuple[str, ...] = TEXTS) -> list[Table]:
-    """Compare pages with what is read of scans of them."""
-    table = Table("")
+#: Rows of a signature whose cost is compared.
+PERMS = (128, 256, 720)
+#: Files of which the cost is measured.
+FILES = 30_000
+
+
+def section(bench: Bench) -> list[Table]:
+    """Compare pages with what is read of scans of them; and the cost with that of `pairs`."""
+    return [found_by_noise(bench), cost(bench)]
+
+
+def found_by_noise(bench: Bench, texts: tuple[str, ...] = TEXTS) -> Table:
+    """Return how many pages are found with their scans, by the share of wrong characters."""
+    table = Table(
+        f"**Pages and poor scans of them**, of {PAGE:,} characters, from {len(texts)} texts in as "
+        "many languages or kinds: how many pages are found with their scan / pairs of others."
+    )
     for low, high in CLASSES:
         folder, count = write(bench.home, low, high, texts, bench.seed)
-        row = {"wrong characters": f"{low:.0%} to {high:.0%}", "pages": count}
+        row: dict[str, Cell] = {"wrong characters": f"{low:.0%} to {high:.0%}", "pages": count}
         for heading, command in COMMANDS.items():
             found = find(bench, folder, command)
             true = {pair for pair in found if len({name.split(b"/")[-1] for name in pair}) == 1}
-            row |= {heading: len(true), f"false, {heading}": len(found) - len(true)}
+            row[heading] = f"{len(true)} / {len(found) - len(true)}"
         table.rows.append(row)
-    table.title = (
-        f"**Pages and poor scans of them**: {PAGE:,} characters each, of {len(texts)} texts in as "
-        "many languages or kinds; how many of the pages are found with their scan, and how many "
-        "pairs are false."
+    return table
+
+
+def cost(bench: Bench) -> Table:
+    """Return what `pairs --noisy` costs, by the rows of a signature."""
+    documents = min(bench.documents, FILES)
+    folder = bench.corpus("natural", documents)
+    words = spell({name: value for name, value in NOISY.items() if name != "perms"})
+
+    def compare(*options: str, perms: int) -> Run:
+        command = (*LSHDUP, "pairs", folder, *options, "-q", "--no-store")
+        return run(*command, cwd=bench.home, environment={"LSHDUP_PERMS": str(perms)})
+
+    works = {"`pairs`": partial(compare, perms=128)}
+    for perms in PERMS:
+        works[f"`{words}`, K = {perms}"] = partial(compare, *words.split(), perms=perms)
+    done = interleaved(bench.few, works)
+    table = Table(
+        f"**What it costs** over {documents:,} files of 5 to 6 KB, without a store, by the rows K "
+        f"of a signature; `--noisy` takes {NOISY['perms']}."
     )
-    return [table]
+    for name, runs in done.items():
+        table.add(
+            command=name,
+            pairs=runs[0].lines,
+            seconds=seconds(runs),
+            ratio=ratio(runs, done["`pairs`"]),
+            memory=peak(runs),
+        )
+    return table
 
 
 def write(

@@ -33,8 +33,8 @@ def section(bench: Bench) -> list[Table]:
     """Compare halves of a text, and pages with copies of which characters are changed."""
     table = Table(
         f"**What the defaults cost, by script.** Background: similarity of the halves of a text. "
-        f"Then, for pages of {PAGE} characters and copies with a share of their characters changed, "
-        f"how many of 100 are found at {THRESHOLD}, and the median similarity. False: pairs of "
+        f"Then, for pages of {PAGE} characters and copies with a share of characters changed, how "
+        f"many of 100 are found at {THRESHOLD}, and the median similarity. False: pairs of "
         "different pages that are found."
     )
     for script, name in SCRIPTS.items():

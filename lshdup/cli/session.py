@@ -292,7 +292,7 @@ def read_parameters(
 
     A command without DOCS takes all parameters that were not set explicitly from the artifacts.
     """
-    preset: dict[str, Any] = ctx.default_map or {}
+    preset = ctx.default_map or {}
     explicit, given = dict[str, Any](), {**preset, **ctx.params}
     if preset:
         console.say(f"--noisy is {spell({name: given[name] for name in preset})}")
