@@ -413,7 +413,7 @@ class PairParams(_Params):
 class AcrossParams(_Params):
     """Which documents are of one origin, so that they are not compared: one of three.
 
-    depth : documents whose names begin with the same so many folders below DOCS.
+    depth : documents below the same DOC and the same so many folders in it.
     field : records that have the same value of this field.
     pattern : documents in whose names the first group of this regular expression, or if it has none
         all of it, matches the same.

@@ -8,16 +8,31 @@ import os
 import struct
 import unicodedata
 from collections import defaultdict
-from itertools import chain, combinations, product
+from itertools import chain, combinations, product, takewhile
 
 MASK = (1 << 64) - 1
-UNSPACED = frozenset(chain(
-    range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800), range(0x2E80, 0x2FE0),
-    range(0x3005, 0x3008), range(0x3021, 0x302A), range(0x3038, 0x303D), range(0x3040, 0x3100),
-    range(0x31F0, 0x3200), range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xA9E0, 0xAA00),
-    range(0xAA60, 0xAA80), range(0xF900, 0xFB00), range(0xFF66, 0xFFA0), range(0x116D0, 0x11700),
-    range(0x1AFF0, 0x1B170), range(0x20000, 0x40000),
-))  # fmt: skip
+HAN = chain(
+    range(0x2E80, 0x2FE0),
+    range(0x3005, 0x3008),
+    range(0x3021, 0x302A),
+    range(0x3038, 0x303D),
+    range(0x3400, 0x4DC0),
+    range(0x4E00, 0xA000),
+    range(0xF900, 0xFB00),
+    range(0x20000, 0x40000),
+)
+KANA = chain(
+    range(0x3040, 0x3100), range(0x31F0, 0x3200), range(0xFF66, 0xFFA0), range(0x1AFF0, 0x1B170)
+)
+THAI_TO_MYANMAR = chain(
+    range(0x0E00, 0x0F00),
+    range(0x1000, 0x10A0),
+    range(0x1780, 0x1800),
+    range(0xA9E0, 0xAA00),
+    range(0xAA60, 0xAA80),
+    range(0x116D0, 0x11700),
+)
+REACH = {**dict.fromkeys(HAN, 1), **dict.fromkeys(KANA, 3), **dict.fromkeys(THAI_TO_MYANMAR, 5)}
 
 # Default_Ignorable_Code_Point by its definition in Unicode: Other_Default_Ignorable_Code_Point and
 # Variation_Selector of PropList.txt, and formats (Cf) without those that can be seen.
@@ -92,7 +107,7 @@ def word_tokens(text, symbols=False):
         before = kind
         if category[0] == "M":
             kind = before or "run"
-        elif (symbols and c != "_" and is_other) or (category[0] in "LN" and ord(c) in UNSPACED):
+        elif (symbols and c != "_" and is_other) or (category[0] in "LN" and ord(c) in REACH):
             kind = "alone"
         else:
             kind = "run" if category[0] in "LN" or c == "_" else None
@@ -101,6 +116,18 @@ def word_tokens(text, symbols=False):
         elif kind:
             tokens.append(c)
     return tokens
+
+
+def reached(tokens):
+    """What each token counts for in a shingle: itself, and, in a script without spaces, the next
+    ones of its run.
+    """
+    reach = [REACH.get(ord(t[0]), 0) * (unicodedata.category(t[0])[0] in "LN") for t in tokens]
+    found = []
+    for at, token in enumerate(tokens):
+        more = takewhile(lambda i: reach[i], range(at + 1, min(at + reach[at], len(tokens))))
+        found.append((token, *(tokens[i] for i in more)))
+    return found
 
 
 def char_tokens(text):
@@ -150,12 +177,16 @@ def token_hash(token, seed=PUBLIC[0]):
 def shingle_list(
     text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64", secret=b""
 ):
-    tokens = TOKENS[tokens](normal_form(text, normalize, keep_case))
+    kind, tokens = tokens, TOKENS[tokens](normal_form(text, normalize, keep_case))
     if hash_ == "poly31":
         values, factor, mask = [ord(t) for t in tokens], 31, (1 << 32) - 1
     else:
         seed, factor, _ = hash_numbers(secret)
-        values, mask = [token_hash(t, seed) for t in tokens], MASK
+        values, mask = [], MASK
+        for each in reached(tokens) if kind in ("word", "symbols") else zip(tokens):
+            values.append(token_hash(each[0], seed))
+            for token in each[1:]:
+                values[-1] = mix64(values[-1] * factor + token_hash(token, seed) & MASK)
     if not values:
         return []
     k = min(k, len(values))
@@ -257,7 +288,7 @@ def folder_sets(folder):
             except UnicodeDecodeError:
                 text = data.decode("cp1252")
             text = visible_text(text) if name.endswith(".html") else text
-            tokens = word_tokens(normal_form(text))
+            tokens = reached(word_tokens(normal_form(text)))
             k = min(3, len(tokens))
             sets[name] = {tuple(tokens[i : i + k]) for i in range(len(tokens) - k + 1) if tokens}
     return sets

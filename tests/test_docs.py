@@ -208,8 +208,13 @@ def test_ci_runs_what_it_must(stage, line):
 
 def test_scripts_without_spaces_are_those_of_the_tokens():
     section = PAGES["docs/reference/definitions.md"].partition("### Scripts without spaces")[2]
-    blocks = re.findall(r"\b([0-9A-F]{4,5})–([0-9A-F]{4,5})\b", section.partition("\n## ")[0])
-    assert sorted((int(low, 16), int(high, 16)) for low, high in blocks) == list(UNSPACED_BLOCKS)
+    rows = re.findall(r"^\| .+ \| (.+) \| (\d) \|$", section.partition("\n## ")[0], re.MULTILINE)
+    found = [
+        (*(int(end, 16) for end in block.split("–")), int(reach))
+        for blocks, reach in rows
+        for block in blocks.split(", ")
+    ]
+    assert sorted(found) == list(UNSPACED_BLOCKS)
 
 
 def test_ignorable_characters_are_those_that_are_dropped():

@@ -49,6 +49,7 @@ class Reason(enum.StrEnum):
     HARD_LINK = "hard link in an archive"
     NULL_TEXT = "row whose text is null"
     COPY = "row with the id and the text of another"
+    ACCEPTED = "list of accepted pairs"
 
     def counted(self, n: int) -> str:
         """Return the number of skipped documents with their description.
@@ -101,6 +102,7 @@ _PLURALS = {
     Reason.HARD_LINK: "hard links in archives",
     Reason.NULL_TEXT: "rows whose text is null",
     Reason.COPY: "rows with the id and the text of another",
+    Reason.ACCEPTED: "lists of accepted pairs",
 }
 _OF_PATTERNS = {Reason.EXCLUDED, Reason.NOT_INCLUDED, Reason.IGNORED}
 #: Inputs that no option of the run takes.
@@ -109,7 +111,7 @@ _NOT_TAKEN = _OF_PATTERNS | {Reason.HIDDEN, Reason.LINK, Reason.SPECIAL}
 _NOT_IN_DOCS = _NOT_TAKEN | {Reason.MISSING, Reason.VANISHED, Reason.REPEATED, Reason.COPY}
 _EXPECTED = _NOT_TAKEN | {
     Reason.BINARY, Reason.FORMAT, Reason.EMPTY, Reason.NO_READER, Reason.PREAMBLE,
-    Reason.HARD_LINK, Reason.NULL_TEXT, Reason.COPY,
+    Reason.HARD_LINK, Reason.NULL_TEXT, Reason.COPY, Reason.ACCEPTED,
 }  # fmt: skip
 _OF_ROWS = {
     Reason.NOT_JSON, Reason.BROKEN_ROW, Reason.NO_TEXT, Reason.NOT_TEXT, Reason.NO_ID,

@@ -83,6 +83,8 @@ LISTINGS: dict[str, dict[str, Type]] = {
                  "text": _or_empty(TEXT), "document": NAME, "start": _or_empty(COUNT),
                  "end": _or_empty(COUNT), "token_start": COUNT, "token_end": COUNT,
                  "offsets": _OFFSETS},
+    "passages-pairs": {"a": NAME, "b": NAME, "tokens": COUNT, "share_a": SHARE, "share_b": SHARE,
+                       "longest": COUNT, "passages": COUNT},
     "passages-spans": {"document": NAME, "start": _or_empty(COUNT), "end": _or_empty(COUNT),
                        "offsets": _OFFSETS},
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},

@@ -81,8 +81,7 @@ def leave_out_accepted(session: Session, options: FindOptions, opened: Compariso
     if options.show_accepted:
         return opened
     prints, shingle = opened.sides.prints.text_prints, opened.here.shingle
-    path, lists = options.accepted, opened.lists
-    keys = find_accepted(session.run, path, lists, shingle, prints, opened.names)
+    keys = find_accepted(session.run, options.accepted, opened.lists, shingle, prints)
     return replace(opened, sides=opened.sides.leave_out(session.run, keys)) if len(keys) else opened
 
 

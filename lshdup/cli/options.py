@@ -242,8 +242,9 @@ measure_option = plain_option(
 across_option = plain_option(
     "--across", type=Across(), metavar="folder[:DEPTH]|field:NAME|REGEX",
     excludes=("--against", "--histogram", "--keep central"),
-    help="Compare no documents of one origin: of one folder below DOCS, with one value of a field, "
-         "or with one match of REGEX in their names (its first group).",
+    help="Compare no documents of one origin: of one folder, that is a DOC and the first DEPTH (1) "
+         "folders in it; with one value of a field; or with one match of REGEX in their names (its "
+         "first group).",
 )  # fmt: skip
 
 collapse_option = option(
@@ -484,6 +485,7 @@ class PassagesOptions(WriteOptions):
     against: tuple[bytes, ...]
     across: AcrossParams | None
     emit: str
+    threshold: float
     keep: str | None
     prefer: tuple[str, ...]
 

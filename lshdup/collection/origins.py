@@ -1,12 +1,13 @@
 """The origin of each document, for `--across`: documents of one origin are not compared.
 
 An origin is what documents share: a folder, the value of a field, or a part of their names. A
-document that has none is an origin of its own, so that it is compared with all others.
+document without value or part is an origin of its own, so that it is compared with all others.
 """
 
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +15,26 @@ from numpy.typing import NDArray
 from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.base.wording import count_of, printable, quoted
+from lshdup.base.wording import count_of, printable
 from lshdup.compare.keep_by import read_values
+from lshdup.compare.keep_rules import folder_above, list_named
 from lshdup.errors import RERUN, InputError, ParameterError
 from lshdup.params import AcrossParams
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.records import ARCHIVES, ROWS
+from lshdup.sources.records import ARCHIVES
 
 #: Documents, and the value of each that has one.
 _Values = Iterator[tuple[NDArray[np.int64], Sequence[bytes | None]]]
 
 
-def find_origins(run: Run, documents: DocumentList, across: AcrossParams) -> NDArray[np.uint32]:
+def find_origins(
+    run: Run, documents: DocumentList, across: AcrossParams, arguments: Sequence[bytes] = ()
+) -> NDArray[np.uint32]:
     """Return the origin of each document, and say how many there are: uint32 array of shape (n,).
 
     Documents without one are counted, and one of them is named.
+
+    arguments : folders and files as named; empty if the documents come from a store.
 
     Errors: ParameterError if no document has one; InputError if the records of the last run cannot
     be read any more. Cost: a look at each name, or a pass over the records.
@@ -36,14 +42,16 @@ def find_origins(run: Run, documents: DocumentList, across: AcrossParams) -> NDA
     numbers: dict[bytes, int] = {}
     n, arrays = len(documents), run.arrays
     origins = arrays.full(n, n, np.int64)
-    ways = ((across.field, _fields), (across.pattern, _matches), (across.depth, _folders))
-    values_of = next(values_of for is_typed, values_of in ways if is_typed)
-    for rows, values in values_of(run, documents, across):
+    if across.depth:
+        found_values = _folders(documents, across.depth, arguments)
+    else:
+        found_values = (_fields if across.field else _matches)(run, documents, across)
+    for rows, values in found_values:
         found = (numbers.setdefault(each, len(numbers)) if each else n for each in values)
         origins[rows] = np.fromiter(found, np.int64, len(values))
     if n and not numbers:
         message = f"--across {across}: no document has such an origin"
-        hint = "folder[:DEPTH] counts folders below a DOC; field:NAME; or a regular expression"
+        hint = "write folder[:DEPTH], field:NAME, or a regular expression that matches in names"
         raise ParameterError(message, hint)
     without = arrays.where(n, lambda some: origins[some] == n)
     origins[without] = len(numbers) + np.arange(len(without))
@@ -66,18 +74,18 @@ def _matches(run: Run, documents: DocumentList, across: AcrossParams) -> _Values
         yield rows_of(some), [match[group] if (match := find(name)) else None for name in names]
 
 
-def _folders(run: Run, documents: DocumentList, across: AcrossParams) -> _Values:
-    """Yield the first folders below DOCS: of a member of an archive, those in it too."""
-    if not documents.docs:
-        message = "--across folder: the store does not say which folders were named"
-        raise ParameterError(message, RERUN)
-    docs = (each.rstrip(b"/") for each in documents.docs)
-    tops = [b"" if each == b"." else each + b"/" for each in docs]
-    tops.sort(key=len, reverse=True)
+def _folders(documents: DocumentList, depth: int, arguments: Sequence[bytes]) -> _Values:
+    """Yield folders: the nearest DOC above and `depth` folders below it, those in archives too; of
+    a file that was named itself the folder that it is in.
+    """
+    named = set(list_named(documents, arguments, "--across folder"))
 
-    def folders_of(path: bytes) -> bytes | None:
-        top = next((each for each in tops if path.startswith(each)), path)
-        return b"/".join(path[len(top) :].split(b"/")[:-1][: across.depth])
+    @lru_cache(1 << 16)
+    def origin_of(folder: bytes) -> bytes:
+        way = [folder]
+        while way[-1] and way[-1] not in named:
+            way.append(folder_above(way[-1]))
+        return way[max(0, len(way) - 1 - depth)] if way[-1] else folder
 
     for some in slices_of(len(documents)):
         rows = rows_of(some)
@@ -87,25 +95,14 @@ def _folders(run: Run, documents: DocumentList, across: AcrossParams) -> _Values
             inside = np.isin(documents.kinds_of(rows), ARCHIVES).tolist()
             each = zip(paths, files, inside, strict=True)
             paths = [name if is_inside else file for name, file, is_inside in each]
-        yield rows, list(map(folders_of, paths))
+        yield rows, [origin_of(folder_above(path)) for path in paths]
 
 
 def _fields(run: Run, documents: DocumentList, across: AcrossParams) -> _Values:
     """Yield the values of a field, as they are written."""
-    rows = run.arrays.where(
-        len(documents), lambda some: np.isin(documents.kinds_of(rows_of(some)), ROWS)
-    )
-    changed = documents.changed(rows)
-    if len(changed):
-        name = printable(documents.typed_names(changed[:1])[0])
-        message = f"--across {across}: {name} is not what was read: {Reason.CHANGED}"
-        raise InputError(message, RERUN)
-    lacking, are_any = ["no row of JSON Lines, CSV or Parquet has a value of it"], False
-    for rows, values in read_values(run, documents, across.field, lacking, "--across"):
-        are_any |= any(values)
+    for rows, values in read_values(run, documents, across.field, "--across field:"):
+        if values is None:
+            name = printable(documents.typed_names(rows[:1])[0])
+            message = f"--across {across}: {name} is not what was read: {Reason.CHANGED}"
+            raise InputError(message, RERUN)
         yield rows, values
-    if not are_any:
-        why = lacking[-1].replace("--keep-by names", "--across names")
-        why = why.replace("--keep-by ", "--across field:")
-        message = f"--across field:{quoted(across.field)}: {why}"
-        raise ParameterError(message, "name a field of the rows")

@@ -254,12 +254,7 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
     """Return the number of the argument that names a document; records go by location in their
     file.
     """
-    named = list(map(typed_name, arguments)) or list(documents.docs)
-    # Of many DOCS the store keeps the folder above all, with a slash behind it.
-    if not named or any(name.endswith(b"/") for name in named if name != b"/"):
-        message = "--keep first needs DOCS here: the store has not kept the order they were named"
-        raise ParameterError(message, "name DOCS, or choose another --keep")
-    rank: dict[bytes, int] = {}
+    named, rank = list_named(documents, arguments, "--keep first"), dict[bytes, int]()
     for number, name in enumerate(named):
         rank.setdefault(name, number)
     files = list(documents.files)
@@ -269,28 +264,41 @@ def _as_named(documents: DocumentList, arguments: Sequence[bytes]) -> list[Key]:
     return [_of_files(numbers, documents.locations), documents.are_parts]
 
 
+def list_named(documents: DocumentList, arguments: Sequence[bytes], option: str) -> list[bytes]:
+    """Return DOCS as `typed_name` writes them. arguments : as they were typed; empty: of the store.
+
+    Raises ParameterError, which names the option, if the store has not kept them.
+    """
+    named = list(map(typed_name, arguments)) or list(documents.docs)
+    # Of many DOCS the store keeps the folder above all, with a slash behind it.
+    if not named or any(name.endswith(b"/") for name in named if name != b"/"):
+        message = f"{option} needs DOCS here: the store has not kept which were named"
+        raise ParameterError(message, f"name DOCS, or choose another {option.split()[0]}")
+    return named
+
+
 def _number(name: bytes, rank: dict[bytes, int], of_folder: dict[bytes, int]) -> int:
     """Return the smallest rank of a name and the folders above it.
 
     of_folder : known ranks of folders.
     """
     unknown = []
-    folder = _above(name)
+    folder = folder_above(name)
     while folder not in of_folder:
         unknown.append(folder)
-        folder = _above(folder)
+        folder = folder_above(folder)
     known = of_folder[folder]
     for folder in reversed(unknown):
         known = of_folder[folder] = min(rank.get(folder, known), known)
     return min(rank.get(name, known), known)
 
 
-def _above(name: bytes) -> bytes:
+def folder_above(name: bytes) -> bytes:
     """Return the folder a name is in; nothing is above the current folder, one above that, and the
     root.
 
-    >>> _above(b"a/b"), _above(b"a"), _above(b"./-a"), _above(b"."), _above(b"/a"), _above(b"../..")
-    (b'a', b'.', b'.', b'', b'/', b'')
+    >>> list(map(folder_above, (b"a/b", b"a", b"./-a", b".", b"/a", b"../..")))
+    [b'a', b'.', b'.', b'', b'/', b'']
     """
     folder, base = os.path.split(name)
     return b"" if name in (b".", b"/") or base == b".." else folder or b"."

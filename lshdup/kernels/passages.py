@@ -131,6 +131,28 @@ def _chain_left(grouped: Grouped, a: int, b: int, most: int) -> int:
         n += skip
 
 
+@inlined
+def chain_around(grouped: Grouped, a: int, b: int, own: int, other: int) -> tuple[int, int]:
+    """Return the tokens of the chain around two anchors: those before them, and those from them on.
+
+    Return 0 and 0 if it has fewer than `least`, or if two earlier anchors of a rare group find it.
+
+    own, other : the documents of the anchors.
+    """
+    p, q = grouped.positions[a], grouped.positions[b]
+    most = min(grouped.offsets[own + 1] - p, grouped.offsets[other + 1] - q)
+    before = after = 0
+    # The left side first: a run is extended to its right once, not at each anchor.
+    if chain_right(grouped, p, q, min(most, grouped.gram)):
+        room = min(p - grouped.offsets[own], q - grouped.offsets[other])
+        before = _chain_left(grouped, a, b, room)
+        if before >= 0:
+            after = chain_right(grouped, p, q, most)
+    if before < 0 or before + after < grouped.least:
+        before = after = 0
+    return before, after
+
+
 @kernel
 def compare_in_pairs(
     grouped: Grouped,
@@ -178,18 +200,8 @@ def compare_in_pairs(
                 other = holders[j]
                 before = after = 0
                 if differ(grouped.origins, own, other):
-                    # The left side first: a run is extended to its right once, not at each anchor.
-                    most = min(grouped.offsets[own + 1] - p, grouped.offsets[other + 1] - q)
-                    if chain_right(grouped, p, q, min(most, grouped.gram)):
-                        room = min(p - grouped.offsets[own], q - grouped.offsets[other])
-                        before = _chain_left(grouped, a, b, room)
-                        if before >= 0:
-                            after = chain_right(grouped, p, q, most)
-                    if (
-                        before < 0
-                        or before + after < grouped.least
-                        or (own == other and before + after > q - p)
-                    ):
+                    before, after = chain_around(grouped, a, b, own, other)
+                    if own == other and before + after > q - p:
                         before = after = 0
                 left[i * n + j] = left[j * n + i] = before
                 right[i * n + j] = right[j * n + i] = after

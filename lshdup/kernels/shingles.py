@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lshdup.kernels.helpers import I32, I64, U8, U64, folded_product, inlined, load64, mix64
+from lshdup.kernels.helpers import I32, I64, U8, U32, U64, folded_product, inlined, load64, mix64
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import heap_sort, sort_values, unique_values
 from lshdup.kernels.text import (
     DONE,
+    REACH_SHIFT,
     RULE_IDS,
     Cutting,
     decode,
@@ -38,7 +39,7 @@ _NEXT_FACTOR = np.uint64(0x9E3779B97F4A7C16)  # Even: a factor stays odd.
 _POLY31_FACTOR = np.uint64(31)
 _POLY31_MASK = np.uint64(0xFFFFFFFF)
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-_1, _2, _8, _16, _24, _32 = (np.uint64(i) for i in (1, 2, 8, 16, 24, 32))
+_0, _1, _2, _8, _16, _24, _32 = (np.uint64(i) for i in (0, 1, 2, 8, 16, 24, 32))
 _LEFT, _RIGHT = np.uint64(29), np.uint64(35)
 _BORDER_BYTE = np.uint64(0xFF)
 
@@ -149,8 +150,11 @@ def byte_fingerprints(
 @inlined
 def _hash_tokens(
     folded: U8, edges: I32, tokens: int, seed: np.uint64, hashes: U64, longer: U64
-) -> None:
+) -> np.uint64:
     """Set hashes[t] to the hash of a token: words of eight bytes, each xor-ed and mixed.
+
+    Return 0 if no token begins with a character of three bytes or more, so none is of a script
+    without spaces.
 
     The last word is padded with zeros. Tokens contain no NUL, unless they are one character, so
     the padding is unambiguous, and up to eight bytes the hash is a bijection. Which tokens go on is
@@ -165,8 +169,11 @@ def _hash_tokens(
         hashes[t] = load64(folded, start) & (_ONES >> np.uint64(64 - 8 * min(size, 8)))
         longer[n] = t
         n += np.uint64(size > 8)
+    high = np.uint64(0)
     for t in range(tokens):  # A loop of its own, because the compiler vectorises it.
-        hashes[t] = mix64(seed ^ hashes[t])
+        word = hashes[t]
+        high |= word & (word << _1) & (word << _2)
+        hashes[t] = mix64(seed ^ word)
     done = 8
     while n:
         count = np.int64(n)
@@ -180,6 +187,25 @@ def _hash_tokens(
             longer[n] = t
             n += np.uint64(size > 8)
         done += 8
+    return high & np.uint64(0x80)
+
+
+@inlined
+def _reach(folded: U8, edges: I32, tokens: int, table: U32, reach: U64) -> np.uint64:
+    """Set reach[t] to how many tokens, itself and the next ones, token t counts for in a shingle.
+
+    Scripts without spaces have more than one, as the table says, but not beyond their run: tokens
+    of such scripts with none of other scripts between. Return the bits of all numbers.
+    """
+    every = np.uint64(0)
+    run = np.uint64(0)
+    for t in range(tokens - 1, -1, -1):
+        point, _ = decode(folded, np.uint64(edges[2 * t]), np.uint64(edges[2 * t + 1]))
+        wanted = np.uint64(table[point] >> np.uint32(REACH_SHIFT))
+        run = run + _1 if wanted else _0
+        reach[t] = max(min(wanted, run), _1)
+        every |= reach[t]
+    return every
 
 
 @inlined
@@ -206,7 +232,7 @@ def _roll(
     """
     if tokens == 0:
         return 0
-    k = min(k, tokens)
+    k = min(max(k, 1), tokens)
     n = tokens - k + 1
     for t in range(n):
         shingles[t] = hashes[t]
@@ -292,20 +318,39 @@ def _fingerprint(values: U64, seed: np.uint64) -> np.uint64:
 
 @inlined
 def _shingles_of(
-    scratch: Scratch, tokens: int, rule: int, used: ShingleHash, k: int, hashes: U64, shingles: U64
+    scratch: Scratch,
+    tokens: int,
+    cutting: Cutting,
+    used: ShingleHash,
+    k: int,
+    hashes: U64,
+    reached: U64,
+    shingles: U64,
 ) -> int:
     """Write the shingles of a document's tokens in the order of the text; return their number.
 
     Ids are their own hashes.
 
-    hashes, shingles : parts of those of `scratch`.
+    k : as for `shingle_batch`.
+    hashes, shingles : parts of those of `scratch`; hashes will be those of tokens.
+    reached : scratch, for the tokens.
     """
     folded, edges = scratch.folded, scratch.edges
     if used.kind == HASH_POLY31:
         _code_points(folded, edges, tokens, hashes)
         return _roll(hashes, tokens, k, _POLY31_FACTOR, _POLY31_MASK, False, shingles)
-    if rule != RULE_IDS:
-        _hash_tokens(folded, edges, tokens, used.seed, hashes, shingles)
+    if (
+        cutting.rule != RULE_IDS
+        and _hash_tokens(folded, edges, tokens, used.seed, hashes, shingles)
+        and k
+        and _reach(folded, edges, tokens, cutting.table, reached) > _1
+    ):
+        for t in range(tokens):
+            h = hashes[t]
+            for j in range(1, reached[t]):
+                h = mix64(h * used.factor + hashes[t + j])
+            reached[t] = h
+        hashes = reached
     return _roll(hashes, tokens, k, used.factor, _ONES, used.kind == HASH_KEYED, shingles)
 
 
@@ -330,6 +375,7 @@ def shingle_batch(
     """Write the shingle sets of a batch to `values`, one after the other, in no particular order.
 
     borders : as for `find_border`.
+    k : tokens in a shingle; 0: the shingles are the tokens themselves.
     least : documents of fewer tokens have empty sets.
     bag : whether to write all shingles with their repeats, for `count_repeats`.
     values : with room for one value a byte of text.
@@ -372,7 +418,7 @@ def shingle_batch(
                     hashes[words] = mix64(used.seed ^ (_BORDER_BYTE | (kind << _8)))
                     words += 1
                 made = _shingles_of(
-                    scratch, found, cutting.rule, used, k, hashes[words:], shingles[n:]
+                    scratch, found, cutting, used, k, hashes[words:], room, shingles[n:]
                 )
                 words += found
                 if kind == np.uint64(0):
@@ -453,11 +499,13 @@ def shingles_in_order(
     scratch: Scratch,
     origins: I32,
     shingles: U64,
+    sizes: U64,
     found: I64,
 ) -> int:
     """Write the tokens of one document, and its shingles in the order of the text, with repeats.
 
     scratch, origins : the tokens, as `tokens_by_table` writes them, and their hashes.
+    sizes : of each shingle, the tokens from its first to the last that counts.
     found : number of tokens, number of shingles.
 
     Returns the outcome. For display; `shingle_batch` makes the sets.
@@ -468,7 +516,14 @@ def shingles_in_order(
     found[0] = found[1] = 0
     if outcome == DONE:
         found[0] = tokens
-        found[1] = _shingles_of(scratch, tokens, cutting.rule, used, k, scratch.hashes, shingles)
+        found[1] = _shingles_of(
+            scratch, tokens, cutting, used, k, scratch.hashes, scratch.shingles, shingles
+        )
+        reach = scratch.shingles
+        _reach(scratch.folded, scratch.edges, tokens, cutting.table, reach)
+        for i in range(found[1]):
+            for j in range(tokens - found[1] + 1):
+                sizes[i] = max(sizes[i], np.uint64(j) + reach[i + j])
     return outcome
 
 

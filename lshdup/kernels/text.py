@@ -54,6 +54,7 @@ CODE_POINT_BITS = 0x1FFFFF
 EXPANDS = 1 << 24  # the low 21 bits index the table instead: a length, then that many entries
 COMPLEX = 1 << 25  # the normal form may depend on the neighbours
 HAS_CLASS = 1 << 26  # a canonical combining class is recorded at either end
+REACH_SHIFT = 27  # in scripts without spaces: tokens that the character counts for in a shingle
 
 # Token rules that differ by more than the table.
 RULE_PLAIN = 0

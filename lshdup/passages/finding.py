@@ -51,7 +51,7 @@ _SORT_BYTES, _MOST_TO_SORT = 48, 128 << 20
 
 #: Places, and runs, that a kernel writes at a time; groups, and passages, that it looks at until
 #: the pages of tokens that it has seen are let go of.
-_AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 1 << 7
+AT_ONCE, GROUPS_AT_ONCE = 1 << 18, 1 << 7
 
 #: Spreads the keys of the sort: hashes of anchors are small, being the smallest of their windows.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -154,10 +154,8 @@ def find_passages(
     Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
     with fewer than 2 × `max_documents` others.
     """
-    grouped = _group(run, sequences, anchors, params, origins)
-    rare, common = np.flatnonzero(grouped.is_rare)[:-1], np.flatnonzero(grouped.is_rare == 0)
-    # Neighbours are compared with the same texts: in this order few pages are in use.
-    rare = rare[np.argsort(grouped.members[grouped.starts[rare]])]
+    grouped = group_anchors(run, sequences, anchors, params, origins)
+    rare, common = rare_groups(grouped), np.flatnonzero(grouped.is_rare == 0)
     longest = _longest(_in_parts(run, lambda *part: _compare(grouped, rare, *part)))
     run.progress("passages", 1, 3)
     extended = _joined(_in_parts(run, lambda *part: _extend(grouped, common, *part)))
@@ -175,7 +173,7 @@ def find_passages(
     return _in_order(lengths, counts, places, offsets)
 
 
-def _group(
+def group_anchors(
     run: Run,
     sequences: RaggedSets,
     anchors: Anchors,
@@ -223,6 +221,13 @@ def _group(
     )  # fmt: skip
 
 
+def rare_groups(grouped: Grouped) -> NDArray[np.int64]:
+    """Return the rare groups, by their first member: int64 array."""
+    rare = np.flatnonzero(grouped.is_rare)[:-1]
+    # Neighbours are compared with the same texts: in this order few pages are in use.
+    return rare[np.argsort(grouped.members[grouped.starts[rare]])]
+
+
 def _in_parts(run: Run, work: Callable[[int, int], Iterator[_Runs]]) -> list[_Runs]:
     """Return what a work yields for every part of `run.jobs`, on a thread each, in order."""
     made: list[list[_Runs]] = [[] for _ in range(run.jobs)]
@@ -240,10 +245,10 @@ def _compare(grouped: Grouped, rare: NDArray[np.int64], part: int, parts: int) -
     most = int(grouped.sizes[groups].max(initial=0))
     holders = np.empty(most, np.int64)
     left, right = np.empty(most**2, np.int64), np.empty(most**2, np.int64)
-    room = max(_AT_ONCE, most**2)
+    room = max(AT_ONCE, most**2)
     out = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    for start in range(0, len(groups), _GROUPS_AT_ONCE):
-        some, state = groups[start : start + _GROUPS_AT_ONCE], np.zeros(1, np.int64)
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        some, state = groups[start : start + GROUPS_AT_ONCE], np.zeros(1, np.int64)
         while state[0] < len(some):
             found = compare_in_pairs(grouped, some, holders, left, right, state, *out)
             starts, lengths, anchors = (each[:found] for each in out)
@@ -286,9 +291,9 @@ def _list_places(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the length and the number of places of the sequence of each run, and all places."""
     done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
-    room = max(_AT_ONCE, int(grouped.sizes.max(initial=0)))
+    room = max(AT_ONCE, int(grouped.sizes.max(initial=0)))
     candidates = np.empty(room, np.uint64)
-    sizes = _GROUPS_AT_ONCE, _GROUPS_AT_ONCE, 2 * room
+    sizes = GROUPS_AT_ONCE, GROUPS_AT_ONCE, 2 * room
     lengths, counts, places = (np.empty(size, np.int64) for size in sizes)
     parts = []
     while state[0] < len(runs[0]):

@@ -55,8 +55,8 @@ class LocatedText:
 class ShingledText(LocatedText):
     """A text with its tokens and its shingles, in the order of the text.
 
-    begins, sizes : int64 arrays of shape (n_shingles,), the first token of each shingle, and its
-        number of tokens.
+    begins, sizes : int64 arrays of shape (n_shingles,), the first token of each shingle, and the
+        number of tokens that it is made from.
     elements : uint64 array of shape (n_shingles,), the element of the shingle set.
     """
 
@@ -70,12 +70,14 @@ class _Part(NamedTuple):
 
     shingles : uint64 array of shape (max(1, n - k + 1),), in the order of the text; (0,) without
         tokens.
+    sizes : int64 array of its shape, the number of tokens that each is made from.
     folded : uint8 array, the normal form.
     edges : int32 array of shape (n, 2), start and end of each token in it.
     """
 
     located: LocatedText
     shingles: NDArray[np.uint64]
+    sizes: I64
     folded: NDArray[np.uint8]
     edges: NDArray[np.int32]
 
@@ -105,7 +107,7 @@ def locate_shingles(text: bytes, params: ShingleParams) -> ShingledText:
     )
     elements = number_repeats(np.concatenate([part.shingles for part in parts]), params)
     begins = ranges(np.cumsum(tokens) - tokens, shingles)
-    sizes = np.repeat(tokens - shingles + 1, shingles)
+    sizes = np.concatenate([part.sizes for part in parts])
     return ShingledText(
         located.text, located.starts, located.ends, located.tokens, begins, sizes, elements
     )
@@ -158,12 +160,13 @@ def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str
     seen: set[int] = set()
     for part in parts:
         tokens = part.tokens()
+        sizes = part.sizes.tolist()
         for at, shingle in enumerate(part.shingles.tolist()):
             element = next(elements)
             if element not in seen:
                 seen.add(element)
                 printed = str(shingle) if decimal else f"{shingle:016x}"
-                yield element, printed, between.join(tokens[at : at + params.k])
+                yield element, printed, between.join(tokens[at : at + sizes[at]])
 
 
 @lru_cache(8)
@@ -185,7 +188,7 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
         ends = np.cumsum(sizes + 1) - 1
         joined, edges = b" ".join(words), np.column_stack([ends - sizes, ends]).astype(np.int32)
         located = LocatedText(joined, ends - sizes, ends, ids)
-        return _Part(located, ids, np.frombuffer(joined, np.uint8), edges)
+        return _Part(located, ids, np.ones_like(ends), np.frombuffer(joined, np.uint8), edges)
     table = char_table(params.tokens, params.normalize, params.keep_case)
     hashing = shingle_hash(params)
     for form in (None, _keeping_case(params), params):
@@ -199,10 +202,10 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
         scratch = scratch_arrays(len(spelling))
         origins = np.empty((len(scratch.folded), 2), np.int32)
         shingles = np.empty(len(spelling) + 1, np.uint64)
-        counts = np.zeros(2, np.int64)
+        lengths, counts = np.zeros(len(shingles), np.uint64), np.zeros(2, np.int64)
         outcome = kernels.shingles_in_order(
             document, Cutting(*table, False, False, TOKEN_RULES[params.tokens]), hashing, params.k,
-            scratch, origins.ravel(), shingles, counts,
+            scratch, origins.ravel(), shingles, lengths, counts,
         )  # fmt: skip
         if outcome == text_kernels.DONE:
             break
@@ -215,7 +218,8 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
         starts = begins[np.searchsorted(forms, starts, side="right") - 1]
         ends = past[np.searchsorted(forms, ends) - 1]
     located = LocatedText(text, starts, ends, scratch.hashes[:n_tokens].copy())
-    return _Part(located, shingles[:count], scratch.folded, edges)
+    sizes = lengths[:count].astype(np.int64)
+    return _Part(located, shingles[:count], sizes, scratch.folded, edges)
 
 
 class RunLocator:

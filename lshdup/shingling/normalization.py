@@ -26,13 +26,15 @@ from lshdup.kernels import text as k
 from lshdup.params import ShingleParams
 from lshdup.text.decoding import code_points, utf8_sizes
 
-#: Blocks of scripts without spaces, in which each letter or number is a token of its own:
-#: Thai and Lao, Myanmar, Khmer, CJK radicals and ideographs, Hiragana, Katakana, extensions.
+#: Blocks of scripts without spaces, in which each letter or number is a token of its own, and how
+#: many tokens it counts for in a shingle: itself and the next ones of its run. Han 1, Kana 3; Thai,
+#: Lao, Khmer and Myanmar 5. With fewer, texts that have nothing in common share many shingles.
 UNSPACED_BLOCKS = (
-    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x2E80, 0x2FDF), (0x3005, 0x3007),
-    (0x3021, 0x3029), (0x3038, 0x303C), (0x3040, 0x30FF), (0x31F0, 0x31FF), (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F), (0xF900, 0xFAFF), (0xFF66, 0xFF9F),
-    (0x116D0, 0x116FF), (0x1AFF0, 0x1B16F), (0x20000, 0x3FFFF),
+    (0x0E00, 0x0EFF, 5), (0x1000, 0x109F, 5), (0x1780, 0x17FF, 5), (0x2E80, 0x2FDF, 1),
+    (0x3005, 0x3007, 1), (0x3021, 0x3029, 1), (0x3038, 0x303C, 1), (0x3040, 0x30FF, 3),
+    (0x31F0, 0x31FF, 3), (0x3400, 0x4DBF, 1), (0x4E00, 0x9FFF, 1), (0xA9E0, 0xA9FF, 5),
+    (0xAA60, 0xAA7F, 5), (0xF900, 0xFAFF, 1), (0xFF66, 0xFF9F, 3), (0x116D0, 0x116FF, 5),
+    (0x1AFF0, 0x1B16F, 3), (0x20000, 0x3FFFF, 1),
 )  # fmt: skip
 
 #: Characters that are dropped, because they cannot be seen: soft hyphens, joiners, variation
@@ -110,8 +112,9 @@ def _word_actions(characters: str, points: NDArray[np.int64]) -> NDArray[np.uint
     actions[categories == ord("M")] = k.MARK
     joining = (categories == ord("L")) | (categories == ord("N"))
     actions[joining | (points == ord("_"))] = k.JOIN
-    for low, high in UNSPACED_BLOCKS:
-        actions[joining & (points >= low) & (points <= high)] = k.ALONE
+    for low, high, reach in UNSPACED_BLOCKS:
+        alone = k.ALONE | reach << k.REACH_SHIFT - k.ACTION_SHIFT
+        actions[joining & (points >= low) & (points <= high)] = alone
     return actions
 
 
@@ -221,7 +224,8 @@ def block_entries(entries: NDArray[np.uint32]) -> NDArray[np.uint32]:
     found = np.zeros(k.BLOCK_ENTRIES, np.uint32)
     for start, low, high in ((k.BLOCK_OF_2, 0x80, 0x800), (0, 0x800, 0xD800), (0, 0xE000, 0x10000)):
         entry = entries[low:high]
-        form, action = (entry & np.uint32(k.CODE_POINT_BITS), entry >> np.uint32(k.ACTION_SHIFT))
+        form = entry & np.uint32(k.CODE_POINT_BITS)
+        action = (entry & np.uint32((1 << k.REACH_SHIFT) - 1)) >> np.uint32(k.ACTION_SHIFT)
         if high == 0x800:
             utf8 = 0xC0 | form >> 6 | (form & 0x3F | 0x80) << 8
             fits = (form >= 0x80) & (form < 0x800)

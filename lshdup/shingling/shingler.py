@@ -405,7 +405,7 @@ class Shingler:
         total = kernels.shingle_batch(
             batch.text, batch.starts, batch.lengths,
             cutting or find_cutting(params, flags), borders, self._hash,
-            1 if self._in_order else params.k, params.bag or self._in_order, params.min_tokens,
+            0 if self._in_order else params.k, params.bag or self._in_order, params.min_tokens,
             scratch, values, sizes, set_prints, text_prints, outcomes,
         )  # fmt: skip
         is_bag = params.bag and not self._in_order

@@ -87,10 +87,10 @@ class DelimitedFile(ParsedFile):
         starts, lengths = np.append(0, starts[~broken]), np.append(header.end - 1, lengths[~broken])
         return Rows(starts, lengths, int(broken.sum()), header.delimiter, header.columns)
 
-    def values(self, spans: Spans, field: str) -> Values:
+    def values(self, spans: Spans, field: str, option: str) -> Values:
         header = _read_header(self.file, self.fields)
         if field not in header.columns:
-            message = no_field(field, header.columns, "--keep-by", "column")
+            message = no_field(field, header.columns, option, "column")
             raise RecordError(Reason.NO_TEXT, message)
         at, lines = header.columns.index(field), read_lines(self.file, *spans)
         return [split_row(line, header.delimiter)[at].encode("latin-1") or None for line in lines]

@@ -39,6 +39,8 @@ from lshdup.sources.readers import (
 )
 from lshdup.sources.records import MESSAGE_ID, Kind, RecordFields, describe_too_large
 
+_ACCEPTED = os.fsencode(ACCEPTED_FILE)
+
 #: Suggestions are made for so many names that do not exist.
 _SUGGESTIONS = 10
 
@@ -187,7 +189,11 @@ class Finder:
         """Return the files that were found and are not too large."""
         for name, reason in self._excluded:
             if name not in self._found:  # a file that is named itself is taken all the same
-                self._skip(name, reason)
+                self._skip(name, Reason.ACCEPTED if _is_list(name) else reason)
+        for name in list(filter(_is_list, self._found)):
+            del self._found[name]
+            self.records.pop(name, None)
+            self._skip(name, Reason.ACCEPTED)
         names, params = sorted(self._found), self.params
         table = StringTable.from_strings(names)
         stats = stat_files(self.run, table)
@@ -290,11 +296,6 @@ class Finder:
                             found[name] = None
                         else:
                             self._meet(entry, name, here, folders)
-                name = prefix + ACCEPTED_FILE.encode()
-                if name in found and found[name] is None:  # not named itself
-                    del found[name]
-                    if folder != top.name:
-                        self.run.warn(f"{printable(name)} is not read: --accepted names it")
             except OSError as error:
                 self.run.skipped(Skipped.because(folder, error))
 
@@ -382,6 +383,11 @@ class Finder:
 
     def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
         self.run.skipped(Skipped(name, reason, detail))
+
+
+def _is_list(name: bytes) -> bool:
+    """Return whether a file is a list of accepted pairs, which is no document, even if named."""
+    return name.endswith(_ACCEPTED) and os.path.basename(name) == _ACCEPTED  # noqa: PTH119
 
 
 def _identity(path: bytes) -> tuple[int, int]:

@@ -44,6 +44,7 @@ class _Number(str):
 
 
 _DECODER = json.JSONDecoder(parse_int=_Number)
+_AS_WRITTEN = json.JSONDecoder(parse_int=_Number, parse_float=_Number)
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -66,12 +67,12 @@ class JsonLines(ParsedFile):
         starts, lengths, _ = find_lines(self.file)
         return Rows(starts[lengths > 0], lengths[lengths > 0])
 
-    def values(self, spans: Spans, field: str) -> Values:
+    def values(self, spans: Spans, field: str, option: str) -> Values:
         found = [_scalar(bytes(line), field) for line in read_lines(self.file, *spans)]
         if not any(found):
             known = _fields(parse_object(bytes(next(read_lines(self.file, *spans)))))
             if field not in known:
-                raise RecordError(Reason.NO_TEXT, no_field(field, known, "--keep-by"))
+                raise RecordError(Reason.NO_TEXT, no_field(field, known, option))
         return found
 
     def have_integer_ids(
@@ -95,9 +96,11 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
 
 
 def _scalar(line: bytes, field: str) -> bytes | None:
-    """Return a field of a line as text, an integer as it is written; None if it is no scalar."""
-    value = _value(parse_object(line), field)
-    is_scalar = type(value) in (str, _Number, float, bool)
+    """Return a field of a line, a number as it is written; None if it is no scalar."""
+    value = _value(parse_object(line, _AS_WRITTEN), field)
+    if type(value) is bool:
+        return b"true" if value else b"false"
+    is_scalar = type(value) in (str, _Number, float)  # Infinity and NaN are floats.
     return str(value).encode("utf-8", "surrogatepass") or None if is_scalar else None
 
 
@@ -193,10 +196,10 @@ def _parse_by_python(line: bytes | memoryview, fields: RecordFields) -> tuple[by
     return _id_of(values, fields.id) if fields.id else b"", _text_of(values, fields.text)
 
 
-def parse_object(line: bytes) -> dict[str, Any]:
+def parse_object(line: bytes, decoder: json.JSONDecoder = _DECODER) -> dict[str, Any]:
     """Return the object that a line is. Raises RecordError."""
     try:
-        values = _DECODER.decode(line.decode("utf-8-sig"))
+        values = decoder.decode(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         detail = f"not UTF-8: {error.reason} at byte {error.start} of the row"
         raise RecordError(Reason.UNDECODABLE, detail) from None

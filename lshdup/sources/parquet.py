@@ -145,9 +145,9 @@ class ParquetFile:
             return bool(_find_column(self._file.schema_arrow, field, "--text-field"))
         return False
 
-    def values(self, spans: Spans, field: str) -> Values:
+    def values(self, spans: Spans, field: str, option: str) -> Values:
         """Return a field of some rows, as `RecordFiles.values` does."""
-        column, found = [_find_column(self._file.schema_arrow, field, "--keep-by")], Values()
+        column, found = [_find_column(self._file.schema_arrow, field, option)], Values()
         rows = spans[0]
         first, last = np.searchsorted(self._offsets, rows[[0, -1]], side="right").tolist()
         at = int(self._offsets[first - 1])
@@ -422,7 +422,8 @@ def _find_column(schema: Any, field: str, option: str) -> list[str]:
     inner = kind.value_type if types.is_dictionary(kind) else kind
     is_text = str(inner).removeprefix("large_").removesuffix("_view") in ("string", "binary")
     is_id = option == "--id-field" and types.is_integer(inner)
-    if is_text or is_id or (option == "--keep-by" and not types.is_nested(inner)):
+    is_value = option not in ("--id-field", "--text-field") and not types.is_nested(inner)
+    if is_text or is_id or is_value:
         return way
     detail = f"its column {field!r} is of type {kind}"
     raise RecordError(Reason.NOT_TEXT if option == "--text-field" else lacks, detail)

@@ -189,7 +189,7 @@ class Reader:
         """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
         raise NotImplementedError
 
-    def values(self, spans: Spans, field: str) -> Values:
+    def values(self, spans: Spans, field: str, option: str) -> Values:
         """Return a field of some records of JSON Lines or CSV, as `RecordFiles.values` does."""
         raise NotImplementedError
 
@@ -327,14 +327,15 @@ class RecordFiles:
         with self.reader(path, kind) as reader:
             return reader.have_integer_ids(starts, lengths)
 
-    def values(self, path: bytes, kind: Kind, spans: Spans, field: str) -> Values:
+    def values(self, path: bytes, kind: Kind, spans: Spans, field: str, option: str) -> Values:
         """Return a field of some rows of one file. spans : starts and lengths, as for `texts`.
+        option : that names the field, for messages.
 
         Raises as `texts`; RecordError with NO_TEXT if none of the rows has the field.
         """
         is_parquet = kind == Kind.PARQUET
         with self._parquet_file(path) if is_parquet else self.reader(path, kind) as file:
-            return file.values(spans, field)
+            return file.values(spans, field, option)
 
     def declare(
         self, path: bytes, kind: Kind, starts: NDArray[np.int64], names: list[bytes]

@@ -113,8 +113,9 @@ def no_field(field: str, known: tuple[str, ...], option: str, what: str = "field
     "no column 'text', but body; --text-field names another"
     """
     last = {name.rpartition(".")[2]: name for name in known}
-    question = did_you_mean(field, known, f"{option} {{}}".format) or did_you_mean(
-        field, last, lambda part: f"{option} {last[part]}"
+    typed = option if option.endswith(":") else f"{option} "
+    question = did_you_mean(field, known, f"{typed}{{}}".format) or did_you_mean(
+        field, last, lambda part: f"{typed}{last[part]}"
     )
     remedy = question or f"{option} names another"
     return f"no {what} {quoted(field)}, but {join_names(known)}; {remedy}"

@@ -29,7 +29,7 @@ from lshdup.errors import ArtifactError, ParameterError
 from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 
 Array = NDArray[Any]
 

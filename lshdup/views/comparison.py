@@ -214,12 +214,11 @@ def find_shared(
     begins, places = a.begins[at], b.begins[there]
     follows = (np.diff(at) == 1) & (np.diff(there) == 1) & (np.diff(begins) == np.diff(places))
     first = np.flatnonzero(np.concatenate([np.ones(min(1, len(at)), bool), ~follows]))
-    last = np.append(first[1:], len(at))[: len(first)] - 1
-    spans = zip(
-        begins[first].tolist(), (begins + a.sizes[at])[last].tolist(),
-        places[first].tolist(), (places + b.sizes[there])[last].tolist(),
-        strict=True,
-    )  # fmt: skip
+    ends, past = (
+        np.maximum.reduceat(each, first).tolist()
+        for each in (begins + a.sizes[at], places + b.sizes[there])
+    )
+    spans = zip(begins[first].tolist(), ends, places[first].tolist(), past, strict=True)
     marked = (
         cover(len(each.tokens), each.begins[some], each.sizes[some])
         for each, some in ((a, at), (b, of_b))

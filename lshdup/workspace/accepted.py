@@ -8,7 +8,7 @@ A document that has changed is not known. One that was renamed is: it takes a na
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import product
@@ -23,14 +23,16 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of, slices_of
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
+from lshdup.base.skipped import Reason
 from lshdup.base.wording import count_of, printable
+from lshdup.collection.equal_files import digest_documents
 from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError
-from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, ShingleParams
+from lshdup.params import ACCEPTED_FILE, ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.document_list import DocumentList
-from lshdup.workspace.lookup import NamedDocument
-from lshdup.workspace.request import check_conflict
+from lshdup.sources.files import Buffer
+from lshdup.sources.text_batches import read_batch
 
 #: The names of two documents, ascending, and the fingerprints of their texts.
 Line = tuple[bytes, bytes, int, int]
@@ -79,10 +81,11 @@ class Accepted:
         before, after = (Counter(tuple(sorted(x[2:])) for x in each.lines) for each in (self, now))
         return (before - after).total()
 
-    def check(self, path: Path, shingle: ShingleParams, remedy: str) -> None:
-        """Raise ArtifactError if fingerprints of these parameters are others."""
-        wanted: Mapping[str, Any] = definition_of(shingle).to_json()
-        check_conflict(str(path), self.texts, wanted, f"leave that out, or {remedy}")
+    def check_key(self, path: Path, shingle: ShingleParams) -> None:
+        """Raise ParameterError if fingerprints have a key that the run has not."""
+        if self.texts.key not in ("", shingle.key):
+            message = f"line 1 of {path}: the fingerprints are of another LSHDUP_HASH_KEY"
+            raise ParameterError(message, "give that key, or name another list: --accepted FILE")
 
     def add(self, lines: Iterable[Line], note: str) -> "Accepted":
         """Return the pairs with some more; lines of their names with other texts go."""
@@ -142,7 +145,7 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, LshdupError):
         is_one = False
     if not is_one:
-        message = f"{what} is no {kind} of this version of lshdup"
+        message = f"{what} is no {kind} of this version of lshdup: see its line 1"
         raise ParameterError(message, f"name another file, or remove it: {anew} writes it anew")
     lines = dict[Line, str]()
     for number, text in enumerate(texts, 2):
@@ -163,6 +166,8 @@ def _parse(text: bytes) -> tuple[Line, str]:
     if not len(a_text) == len(b_text) == 8 or not isinstance(note, str):
         raise ValueError
     texts = int.from_bytes(a_text), int.from_bytes(b_text)
+    if 0 in texts:
+        raise ValueError
     return make_line(os.fsencode(a), texts[0], os.fsencode(b), texts[1]), note
 
 
@@ -177,6 +182,7 @@ class Review:
     names : their names, as in the file.
 
     is_known : bool array of shape (n,), which documents the file names.
+    renamed : how many of them have another name there.
 
     """
 
@@ -200,11 +206,14 @@ class Review:
         def number(text: int, name: bytes) -> int:
             return numbers.setdefault((text, b"" if accepted.of_texts else name), len(numbers))
 
+        self.renamed = 0
         for text, known in accepted.names.items():
             group = self._names.get(text, {})
             gone, new = sorted(known.difference(group)), [n for n in group if n not in known]
             there = {name: name for name in known.intersection(group)}
-            for name, same in (there | dict(zip(new, gone, strict=False))).items():
+            moved = dict(zip(new, gone, strict=False))
+            self.renamed += len(moved)
+            for name, same in (there | moved).items():
                 self._place[group[name]] = number(text, same)
         self.is_known = self._place >= 0
         ends = [(number(x, a), number(y, b)) for a, b, x, y in accepted.lines]
@@ -218,16 +227,18 @@ class Review:
         new: NDArray[np.bool_] = ~known
         return new
 
-    def list_pairs(self) -> NDArray[np.uint64]:
-        """Return all known pairs of documents: ascending keys, the lower number left."""
+    def list_pairs(self) -> tuple[NDArray[np.uint64], int]:
+        """Return all known pairs of documents, ascending keys, the lower number left; and how many
+        lines of the file stand for none.
+        """
         members: dict[int, list[int]] = {}
         documents = np.flatnonzero(self.is_known)
         for document, at in zip(documents.tolist(), self._place[documents].tolist(), strict=True):
             members.setdefault(at, []).append(document)
         ends = zip(*(each.tolist() for each in unpack_pairs(self._keys)), strict=True)
-        some = (product(members.get(a, ()), members.get(b, ())) for a, b in ends)
+        some = [list(product(members.get(a, ()), members.get(b, ()))) for a, b in ends]
         pairs = {(min(i, j) << 32) + max(i, j) for each in some for i, j in each if i != j}
-        return np.array(sorted(pairs), np.uint64)
+        return np.array(sorted(pairs), np.uint64), some.count([])
 
     def summarize(self, pieces: Iterable[tuple[Any, ...]]) -> Accepted:
         """Return the baseline in which all pairs of the run are known.
@@ -266,54 +277,97 @@ class Review:
                 yield make_line(name, a, names[b][0], b)
 
 
-def names_from(folder: Path, names: list[bytes]) -> list[bytes]:
-    """Return names as they are typed from a folder, for names typed from the current one."""
-    start = os.path.realpath(os.fsencode(folder))
-    if start == os.path.realpath(b"."):
-        return names
-    return [os.path.relpath(os.path.realpath(name), start) for name in names]
+def names_from(folder: Path, lists: Sequence[DocumentList], rows: NDArray[np.int64]) -> list[bytes]:
+    """Return the names of documents as they are typed from a folder; ids are literal.
+
+    Folders are known by their real paths, however they were typed.
+
+    rows : ascending int64 array, documents by their number, one list after the other.
+    """
+    names, first, start = list[bytes](), 0, os.path.realpath(os.fsencode(folder))
+    moved: dict[bytes, bytes] = {}
+    for documents in lists:
+        some = rows[(rows >= first) & (rows < first + len(documents))] - first
+        typed = documents.typed_names(some)
+        files = typed if documents.parts is None else documents.typed_files_of(some)
+        for name, file in zip(typed, files, strict=True):
+            head, base = os.path.split(file)
+            if head not in moved:
+                moved[head] = os.path.relpath(os.path.realpath(head or b"."), start)
+            is_path = name.startswith(file)  # The name of a record may be its id.
+            path = os.path.join(moved[head], base) + name[len(file) :]  # noqa: PTH118 (bytes path)
+            names.append(path.removeprefix(b"./") if is_path else name)
+        first += len(documents)
+    return names
 
 
-# --- the file beside the documents ---
+# --- the files beside the documents ---
 
 
 def list_folders(lists: Iterable[DocumentList]) -> list[bytes]:
     """Return the folders that DOCS name, and those of the files that they name, each once."""
-    paths = (
-        os.path.join(documents.home, name)  # noqa: PTH118 (bytes path)
-        for documents in lists
-        for name in documents.docs
-    )
+    paths = (documents.path_of(name) for documents in lists for name in documents.docs)
     folders = (p if os.path.isdir(p) else os.path.dirname(p) for p in paths)  # noqa: PTH120
     return list({os.path.realpath(each or b"."): each for each in folders}.values())
 
 
-def _read_texts(
-    run: Run, accepted: Accepted, path: Path, lists: Sequence[DocumentList]
-) -> NDArray[np.uint64]:
-    """Return the fingerprints of the texts of documents that lines name; 0 for all others.
-
-    Of documents that are compared by their bytes no text is known: these are read now. What is no
-    file of its own is not: it is warned of.
+def find_files(lists: Sequence[DocumentList]) -> list[Path]:
+    """Return the files of accepted pairs that hold for documents: in the current folder, in the
+    folders of DOCS, and where the search for documents met one.
     """
-    prints = np.zeros(sum(map(len, lists)), np.uint64)
-    names = {os.path.join(os.fsencode(path.parent), n) for x in accepted.lines for n in x[:2]}  # noqa: PTH118
-    for name in names:
-        first = 0
-        for documents in lists:
-            spellings = (os.path.relpath(name, documents.home or b"."), os.path.realpath(name))
-            at = next((at for x in spellings if (at := documents.find(x)) is not None), None)
-            if at is not None:
-                try:
-                    read = NamedDocument(name, raw=Path(os.fsdecode(name)).read_bytes())
-                    texts = Shingler(accepted.texts).shingle_decoded([read.utf8(accepted.texts)])
-                    prints[first + at] = texts[1][0]
-                except (InputError, OSError):
-                    run.warn(
-                        f"{printable(documents.names[at])}: its accepted pairs are not left out,"
-                        " as its text cannot be read by this name; --same text knows it"
-                    )
-            first += len(documents)
+    name = os.fsencode(ACCEPTED_FILE)
+    paths = [os.path.join(each, name) for each in (b"", *list_folders(lists))]  # noqa: PTH118
+    for documents in lists:
+        met = (each.skipped for each in documents.skipped)
+        paths += [documents.path_of(each.name) for each in met if each.reason == Reason.ACCEPTED]
+    found = {os.path.realpath(each): Path(os.fsdecode(each)) for each in reversed(paths)}
+    return sorted(filter(Path.is_file, found.values()))
+
+
+def read_prints(
+    documents: DocumentList, rows: Iterable[int], texts: ShingleParams
+) -> NDArray[np.uint64]:
+    """Read documents, and return the fingerprints of their texts; of the bytes of what is no text,
+    or has no tokens; 0 of what cannot be read.
+    """
+    shingler, buffer, prints = Shingler(texts), Buffer(), list[int]()
+    for row in rows:
+        at = np.array([row])
+        batch = read_batch(documents, at, buffer)
+        made = shingler.shingle(batch).text_prints if len(batch.indices) else at[:0]
+        if not made.any():
+            made = digest_documents(documents, at, buffer).prints[:, 0]
+        prints.append(int(made[0]) if len(made) else 0)
+    return np.array(prints, np.uint64)
+
+
+def find_prints(
+    accepted: Accepted,
+    path: Path,
+    lists: Sequence[DocumentList],
+    shingle: ShingleParams,
+    prints: NDArray[np.uint64],
+) -> NDArray[np.uint64]:
+    """Return fingerprints of the texts of documents, as the file of known pairs has them.
+
+    Where texts were compared by another definition, or by their bytes, documents that the file
+    names are read; of all others the fingerprint is 0.
+
+    prints : fingerprints by `shingle`, the definition of the run.
+
+    Errors: ParameterError if the fingerprints of the file have another key.
+    """
+    if accepted.texts == definition_of(shingle):
+        return prints
+    accepted.check_key(path, shingle)
+    texts, first = accepted.texts.with_secret(shingle.secret), 0
+    known, prints = {name for line in accepted.lines for name in line[:2]}, np.zeros_like(prints)
+    for documents in lists:
+        rows = np.arange(len(documents))
+        names = names_from(path.parent, [documents], rows)
+        some = [row for row, name in enumerate(names) if name in known]
+        prints[first + np.array(some, np.int64)] = read_prints(documents, some, texts)
+        first += len(documents)
     return prints
 
 
@@ -323,7 +377,6 @@ def find_accepted(
     lists: Sequence[DocumentList],
     shingle: ShingleParams,
     prints: NDArray[np.uint64],
-    names: Callable[[NDArray[np.int64]], list[bytes]],
     of: int | None = None,
 ) -> NDArray[np.uint64]:
     """Return the accepted pairs among documents, and say how many there are: ascending keys, the
@@ -331,34 +384,39 @@ def find_accepted(
 
     Parameters
     ----------
-    path : the file; None: those beside the documents.
+    path : the file; None: those of `find_files`.
     lists : the documents, by their number one list after the other.
     shingle : how fingerprints were made.
     prints : uint64 array of shape (n,), fingerprints of the token sequences.
-    names : returns the names of documents (ascending int64 array), as typed from here.
     of : the last document, if only its pairs are wanted.
 
-    Errors: as of `load_accepted`; ArtifactError if the file is of another definition of texts.
+    Errors: as of `load_accepted` and `find_prints`; ParameterError if the file is a document.
 
     """
-    beside = (Path(os.fsdecode(each)) / ACCEPTED_FILE for each in list_folders(lists))
     found = [np.zeros(0, np.uint64)]
-    for each in [path] if path is not None else filter(Path.is_file, beside):
+    for each in [path] if path is not None else find_files(lists):
+        shown = printable(str(each))
         accepted = load_accepted(each, "--accepted" if path is not None else "")
-        if shingle == WHOLE_DOCUMENTS:
-            prints = _read_texts(run, accepted, each, lists)
-        else:
-            accepted.check(each, shingle, "name another list: --accepted FILE")
+        for documents in lists:
+            file = documents.find_file(str(each)) if path is not None else None
+            if file is not None and documents.files.find(file) is not None:
+                message = f"--accepted {shown} is one of the documents that are compared"
+                raise ParameterError(message, "--exclude it, or keep it in another folder")
+        prints_there = find_prints(accepted, each, lists, shingle, prints)
         texts = np.array(sorted(accepted.names), np.uint64)
         parts = slices_of(len(prints))
-        some = [rows_of(each)[contains(texts, prints[each])] for each in parts]
+        some = [rows_of(part)[contains(texts, prints_there[part])] for part in parts]
         few = np.concatenate([np.zeros(0, np.int64), *some])
-        pairs = Review(accepted, prints, few, names_from(each.parent, names(few))).list_pairs()
+        review = Review(accepted, prints_there, few, names_from(each.parent, lists, few))
+        pairs, idle = review.list_pairs()
         if of is not None:
-            pairs = pairs[unpack_pairs(pairs)[1] == of]
-        if len(pairs):
-            name = printable(str(each))
-            one, many = f"accepted pair of {name} is", f"accepted pairs of {name} are"
-            run.say(f"{count_of(len(pairs), one, many)} left out")
+            pairs, idle = pairs[unpack_pairs(pairs)[1] == of], 0
+        if len(pairs) or idle:
+            one, many = f"accepted pair of {shown} is", f"accepted pairs of {shown} are"
+            line = f"{count_of(len(pairs), one, many)} left out"
+            if review.renamed:
+                line += f", {count_of(review.renamed, 'document')} of them by another name"
+            why = "a text has changed, or a document is not compared here"
+            run.say(f"{line}; {count_of(idle, 'line')} without effect: {why}" if idle else line)
         found.append(pairs)
     return distinct(np.concatenate(found))[0]

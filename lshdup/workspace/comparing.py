@@ -194,7 +194,7 @@ def load_comparison(
     else:
         collection, side = load_side(run, request, method)
     if across is not None:
-        origins = find_origins(run, collection.documents, across)
+        origins = find_origins(run, collection.documents, across, request.documents)
     sides = Sides.of(run, side, same=method.same, duplicate_of=duplicate_of, origins=origins)
     if indexed is not None:
         plan = indexed.plan

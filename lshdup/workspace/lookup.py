@@ -17,6 +17,7 @@ from lshdup.workspace.request import merge_params
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from lshdup.base.run import Run
     from lshdup.collection.collection import Collection
     from lshdup.sources.document_list import DocumentList
     from lshdup.sources.text_batches import TextBatch
@@ -100,6 +101,18 @@ class NamedDocument:
     def content(self) -> bytes:
         """Return the present bytes. Raise InputError if they cannot be read."""
         return self._batch().content(0)
+
+    def listed(self, run: "Run") -> "DocumentList":
+        """Return the document in a list of its own."""
+        import numpy as np
+
+        from lshdup.base.ragged import StringTable
+        from lshdup.sources.document_list import DocumentList
+
+        if self.collection is not None:
+            return self.collection.documents.take(run, np.array([self.index]))
+        size = np.array([len(self.raw or b"")])
+        return DocumentList(StringTable.from_strings([self.name]), size, np.zeros_like(size))
 
     def _batch(self) -> "TextBatch":
         """Return the document as a batch of its own. Raise InputError if it cannot be read."""

@@ -2,8 +2,11 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,7 @@ from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import AcrossParams, PassageParams, ShingleParams
 from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
+from lshdup.passages.sharing import SharingPairs, find_sharing_pairs
 from lshdup.shingling.shingler import ShingleBatch
 from lshdup.sources.document_list import DocumentList
 from lshdup.store.results_io import load_passages, save_passages
@@ -33,6 +37,7 @@ from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
 _I64 = NDArray[np.int64]
+T = TypeVar("T", Passages, SharingPairs)
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -45,15 +50,16 @@ _MUCH_DISK = 1 << 30
 
 
 @dataclass(frozen=True)
-class PassagesFound:
+class PassagesFound(Generic[T]):
     """The passages of a collection, or those that stand both in it and in another one.
 
-    passages : documents from 0 on are those of `here`; documents of `there` are behind them.
+    passages : passages, or the pairs that share them; documents from 0 on are those of `here`,
+        documents of `there` are behind them.
     origins : of `find_passages`, of each document of `here`, with --across.
     here, there : the collections; there is None without --against. Their sizes are in tokens.
     """
 
-    passages: Passages
+    passages: T
     origins: NDArray[np.uint32]
     here: Collection
     there: Collection | None = None
@@ -65,7 +71,7 @@ def load_or_find_passages(
     params: PassageParams,
     others: tuple[bytes, ...] = (),
     across: AcrossParams | None = None,
-) -> PassagesFound:
+) -> PassagesFound[Passages]:
     """Find the passages of documents, or load those that the last run found in the same ones.
 
     run : state of the run.
@@ -77,7 +83,6 @@ def load_or_find_passages(
 
     Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
     """
-    other = select_store(others)
     documents, shingle = _find_documents(run, request)
     with run.writing(is_needed=bool(request.documents)):
         stored = _load_stored(run, documents, shingle) if not request.check_content else None
@@ -86,15 +91,8 @@ def load_or_find_passages(
             run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             return PassagesFound(passages, NO_ORIGINS, collection)
-        sides = [(request, documents)]
-        if others:
-            # Only DOCS are what the command may refuse.
-            of_other = replace(
-                request, accept=lambda other, _read: request.accept_source(other, "--against")
-            )
-            there = _find_others(run, of_other, others, other, shingle)
-            sides = [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
-        found = _read_and_find(run, sides, shingle, params, across)
+        sides = _find_sides(run, request, documents, others, shingle)
+        found = _read_and_find(run, sides, shingle, params, across, find_passages)
     if not others and across is None:
         run.keep(
             "passages.npz", lambda store: save_passages(store, found.here, params, found.passages)
@@ -102,14 +100,57 @@ def load_or_find_passages(
     return found
 
 
+def find_sharing_documents(
+    run: Workspace,
+    request: Request,
+    params: PassageParams,
+    threshold: float,
+    others: tuple[bytes, ...] = (),
+    across: AcrossParams | None = None,
+) -> PassagesFound[SharingPairs]:
+    """Find the pairs of documents that share passages, which are not kept.
+
+    threshold : of `find_sharing_pairs`. All else is as of `load_or_find_passages`.
+    """
+    documents, shingle = _find_documents(run, request)
+    with run.writing(is_needed=bool(request.documents)):
+        sides = _find_sides(run, request, documents, others, shingle)
+        find = partial(find_sharing_pairs, threshold=threshold)
+        return _read_and_find(run, sides, shingle, params, across, find)
+
+
+def _find_sides(
+    run: Workspace,
+    request: Request,
+    documents: DocumentList,
+    others: tuple[bytes, ...],
+    shingle: ShingleParams,
+) -> list[tuple[Request, DocumentList]]:
+    """Return the documents of DOCS, and those that --against names if there are any, with what
+    names them.
+    """
+    if not others:
+        return [(request, documents)]
+    # Only DOCS are what the command may refuse.
+    of_other = replace(
+        request, accept=lambda other, _read: request.accept_source(other, "--against")
+    )
+    there = _find_others(run, of_other, others, select_store(others), shingle)
+    return [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
+
+
 def _read_and_find(
     run: Workspace,
     sides: list[tuple[Request, DocumentList]],
     shingle: ShingleParams,
     params: PassageParams,
-    across: AcrossParams | None = None,
-) -> PassagesFound:
-    """Read documents, and those of the other side if there is one, and find their passages."""
+    across: AcrossParams | None,
+    find: Callable[..., T],
+) -> PassagesFound[T]:
+    """Read documents, and those of the other side if there is one, and find their passages.
+
+    find : `find_passages`, or a function with the same parameters.
+    """
     expected = _plan_disk(run, run.arrays.folder(), [each for _, each in sides], shingle, params)
     keeper, collections = SequenceKeeper(run, params, expected), []
     for request, documents in sides:
@@ -124,11 +165,9 @@ def _read_and_find(
             len(numbers), np.uint32, lambda some: rows_of(some) >= first
         )
     elif across is not None:
-        origins = find_origins(run, collections[0].documents, across)
+        origins = find_origins(run, collections[0].documents, across, sides[0][0].documents)
         of_sequences = run.arrays.take(np.append(origins, np.uint32(0)), numbers)
-    passages = find_passages(
-        run, sequences, anchors, params, documents=numbers, origins=of_sequences
-    )
+    passages = find(run, sequences, anchors, params, documents=numbers, origins=of_sequences)
     return PassagesFound(passages, origins, *collections)
 
 

@@ -10,13 +10,16 @@ import io
 import json
 import random
 import shutil
+from fractions import Fraction
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lshdup.cli.columns import ANNOTATIONS
-from tests.conftest import require
+from lshdup.compare.keep_by import order_by_field
+from tests.conftest import RUN, require
+from tests.documents import find
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -59,8 +62,8 @@ def sums_up(rows):
     return sum(row[SIZE] for row in kept) == len(rows)
 
 
-@quick
-@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=25), st.booleans())
+@settings(quick, max_examples=4)
+@given(st.lists(st.sampled_from(TEXTS), min_size=20, max_size=40), st.booleans())
 def test_rows_are_annotated_as_they_are_listed(run, here, texts, integers):
     """JSON Lines, CSV and Parquet say the same, and the same as the listing."""
     if not any(texts):
@@ -73,9 +76,9 @@ def test_rows_are_annotated_as_they_are_listed(run, here, texts, integers):
         writer.writeheader()
         writer.writerows(rows)
     pq.write_table(pa.Table.from_pylist(rows), here / "a.parquet", row_group_size=7)
+    options = "--id-field id --no-store"
+    groups = listed(run, "a.jsonl", options)
     for ending in ("jsonl", "csv", "parquet"):
-        options = "--id-field id --no-store"
-        groups = listed(run, f"a.{ending}", options)
         run(f"clusters a.{ending} {options} --annotate out.{ending} -q")
         if ending == "jsonl":
             found = [json.loads(line) for line in (here / "out.jsonl").read_text().splitlines()]
@@ -307,6 +310,78 @@ def test_the_greatest_or_least_is_kept(run, here, ending, kind, least):
     assert f"kept: the {'least' if least else 'greatest'} 'by', then the first" in done.err
 
 
+DIGITS = st.text("0123456789", min_size=1, max_size=25)
+NUMBERS = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.builds("{}{}.{}".format, st.sampled_from(["", "-"]), st.integers(0, 2**60), DIGITS),
+    st.builds("{}.{}e{}".format, st.integers(-3, 3), DIGITS, st.integers(-400, 400)),
+    st.sampled_from(
+        ["0", "-0", "0.0", "1", "1.0", "1.00", "10e-1", "NaN", "Infinity", "-Infinity"]
+    ),
+)
+#: Numbers that differ far behind the point only, and as many characters as a number may have.
+CLOSE = st.one_of(
+    st.builds(
+        "{}{}".format,
+        st.sampled_from(["", "-3.3333333", "3.3333333"]),
+        st.integers(2**53, 2**53 + 2),
+    ),
+    st.sampled_from([f'"{digit:>0{size}}"' for digit in "123" for size in (1, 63, 64, 65)]),
+)
+SPECIAL = ("nan", "inf", "infinity")
+NONE = st.sampled_from(["null", '""', "[1]", '{"x": 1}', "", '"NAN"'])
+OTHER = st.sampled_from([
+    "true", "false", '"2024-02-29"', '"2024-10-01"', '"n/a"', '"1_0"', '"."', '"é"', '"1e"',
+    f'"{"9" * 65}"', f'"{"a" * 64}b"', f'"{"a" * 64}c"', '"0x1"', '"1,5"', '"--1"',
+])  # fmt: skip
+TEXTS_OF_NUMBERS = st.sampled_from(['"10"', '"+9"', '" 9.5 "', '".5"', '"5."', '"INF"'])
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.one_of(
+        st.lists(st.one_of(NUMBERS, NUMBERS, TEXTS_OF_NUMBERS, NONE), max_size=12),
+        st.lists(CLOSE, min_size=4, max_size=9),
+        st.lists(st.one_of(NUMBERS, OTHER, OTHER, NONE), max_size=12),
+    ),
+    st.booleans(),
+)
+def test_values_are_ordered_as_python_orders_them(tmp_path_factory, written, least):
+    """As exact fractions if all are numbers, else as bytes; what is none last; equal ones stay."""
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    path.write_text(
+        "".join('{"text": "x"%s}\n' % (each and f', "by": {each}') for each in ["1", *written])
+    )
+    documents, _ = find(path)
+    texts = [
+        None if each[:1] in ("", "[", "{", "n") or each == '""' else json.loads(each)
+        if each.startswith('"') else each for each in ["1", *written]
+    ]  # fmt: skip
+
+    def number(text):
+        try:
+            if text.strip(" +-").lower() in SPECIAL:
+                return float(text)
+            return Fraction(text) if "_" not in text else None
+        except (ValueError, ZeroDivisionError):
+            return None
+
+    numbers = [number(text) for text in texts if text is not None]
+    is_long = any(len(text) > 64 for text in texts if text is not None)
+    values = [text and text.replace("NaN", "nan").replace("Infinity", "inf") for text in texts]
+    values = [text and text.encode()[:64] for text in values]
+    if None not in numbers and not is_long:
+        found = iter(numbers)
+        values = [None if text is None or (x := next(found)) != x else x for text in texts]
+    order = sorted(
+        (n for n, each in enumerate(values) if each is not None),
+        key=values.__getitem__, reverse=not least,
+    )  # fmt: skip
+    order += [n for n, each in enumerate(values) if each is None]
+    keys = order_by_field(RUN, documents, "by", least)
+    assert RUN.arrays.order(len(documents), keys).tolist() == order
+
+
 def test_what_is_preferred_comes_before_a_field_and_a_rule_behind_it(run, here):
     for name, score in {"a": 1, "b": 3, "c": 3}.items():
         (here / f"{name}.jsonl").write_text(json.dumps({"text": BASE[0], "m": {"s": score}}))
@@ -326,6 +401,22 @@ def test_a_store_knows_what_was_kept_by(run, here):
     assert run("clusters --emit keep -q --keep-by s").lines == ["a.jsonl:3"]
     assert run("clusters --emit keep -q --keep-by s:least").lines == ["a.jsonl:1"]
     assert run("clusters --emit keep -q --keep-by s").lines == ["a.jsonl:3"]
+
+
+def test_values_of_a_file_that_has_changed_are_not_read(run, here):
+    """Its rows are said and in no group, as without the option; the others are as they were."""
+    for name, text in (("a", BASE[0]), ("b", BASE[1])):
+        rows = [{"text": text, "s": n} for n in range(3)]
+        (here / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run("index a.jsonl b.jsonl -q")
+    (here / "a.jsonl").write_text('{"text": "' + "x" * 30 + '", "s": 9}\n')
+    done = run("clusters --emit drop --keep-by s", code=2)
+    assert done.lines == ["b.jsonl:1", "b.jsonl:2"]
+    assert "a.jsonl:1: changed while in use" in done.err
+    assert "'s' is compared as numbers\n" in done.err
+    (here / "b.jsonl").unlink()
+    done = run("clusters --emit drop --keep-by s", code=2)
+    assert done.lines == []
 
 
 @pytest.mark.parametrize(

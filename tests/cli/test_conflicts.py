@@ -37,6 +37,8 @@ folders d --accepted f | --show-accepted | with --accepted
 report d --accepted f | --show-accepted | with --accepted
 query d --accepted f | --show-accepted | with --accepted
 accept a b | --from=- | with NAMES
+show a b --shared | --lines --measure=jaccard | with --shared
+show a b -0 | --inline --context=3 --words --measure=jaccard | with -0 or a --format of data
 clusters d --linkage single | --against=d | with --linkage single
 pairs d | --removed=f | without --write
 pairs d | --write=f | without --against OTHER
@@ -47,6 +49,8 @@ pairs d --against d --baseline f --measure containment | --write=f | with --base
 clusters d --write w | --annotate=f | with --write FILE|DIR/
 clusters d --keep central | --keep-by=x | with --keep central
 passages d | --removed=f | without --write
+passages d | --threshold=0.5 | without --emit pairs
+passages d --emit pairs | --documents=2 --write=f | with --emit pairs
 pairs | --include=x --exclude=x --gitignore --hidden --follow --max-bytes=1000 | without DOCS
 pairs | --text-field=x --id-field=x --archives --split=x | without DOCS
 signatures | --include=x --exclude=x --gitignore --hidden --follow --max-bytes=1000 | without DOCS

@@ -39,6 +39,7 @@ COMMANDS = {
     "clusters-names": "clusters d -t 0.5 --emit drop",
     "folders": "folders e --no-store --containment 0.6",
     "passages": "passages d --least 4 --no-store",
+    "passages-pairs": "passages d --least 4 --emit pairs --no-store",
     "passages-spans": "passages d --least 4 --emit spans --no-store",
     "query": "query one.txt 'two words.txt' -t 0.5",
     "query-containment": "query one.txt 'two words.txt' --measure containment -t 0.5",

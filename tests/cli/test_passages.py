@@ -267,3 +267,39 @@ def test_the_sample_corpus_against_brute_force(run):
         found |= {(name, at) for name, start, end in places for at in range(start, end)}
     assert found == expected
     assert len(passages) > 200
+
+
+def test_pairs_of_documents_that_share_passages(run, tmp_path):
+    """Of one side, of two, and across folders, in the words of each file."""
+    shared, other = filling(1, 40), filling(2, 25)
+    texts = {
+        "d/x/a": f"{filling(3)} {shared} {filling(4)} {other}",
+        "d/x/b": f"{other} {filling(5, 9)} {shared}",
+        "d/y/c": f"{shared} {filling(6, 60)}",
+        "d/y/d": filling(7),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(text)
+    words = {name: len(text.split()) for name, text in texts.items()}
+    rows = [
+        ("d/x/a", "d/x/b", 65, 40, 2), ("d/x/b", "d/y/c", 40, 40, 1),
+        ("d/x/a", "d/y/c", 40, 40, 1),
+    ]  # fmt: skip
+    expected = [
+        {"a": a, "b": b, "tokens": n, "share_a": n / words[a], "share_b": n / words[b],
+         "longest": longest, "passages": passages}
+        for a, b, n, longest, passages in rows
+    ]  # fmt: skip
+    command = ["d", "--least", "20", "--emit", "pairs", "--no-store"]
+    for jobs in ("-j1", "-j3"):
+        assert passages(run, *command, jobs) == expected
+    assert passages(run, *command, "-t", "45%") == expected[:2]
+    assert passages(run, *command, "--across", "folder") == expected[1:]
+    assert passages(run, "d/x", "--against", "d/y", *command[1:]) == expected[1:]
+    said = run("passages", *command, "--max-documents", "2").err
+    assert "has 3 places; a larger --max-documents counts it" in said.replace("\n", " ")
+    run("passages d/x --least 20")
+    assert passages(run, *command[1:-1]) == expected[:1]  # of the last run
+    assert run("passages d/x d/y/d --against d/y/c --emit pairs --least 45 --check").out == b""
+    assert run("passages", *command, "--check", code=1).rows[0][2] == "65"

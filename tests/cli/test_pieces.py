@@ -30,7 +30,6 @@ SIZES = {
     "sources.readers._UNPACKED_FILES": 1,
     "sources.records._NAMES_AT_ONCE": 3,
     "sources.rewriting._AT_ONCE": 8,
-    "sources.maildirs._MAILS_AT_ONCE": 2,
     "sources.rewriting._PART_BYTES": 64,
     "lsh.candidates.PIECE": 8,
     "lsh.signatures._PIECE": 4,
@@ -57,6 +56,8 @@ SIZES = {
     "base.memory._PART_BYTES": 256,
     "store.npz._CHUNK": 256,
     "compare.verification._ESTIMATED_AT_ONCE": 2,
+    "passages.finding.AT_ONCE": 4,
+    "passages.finding.GROUPS_AT_ONCE": 2,
     "workspace.accepted._GATHERED": 2,
 }  # fmt: skip
 
@@ -95,6 +96,7 @@ clusters d/rows.jsonl --no-store -q -t 0.6 --annotate - --keep-by text:least
 clusters d --no-store -q -t 0.6 --removed -
 passages d --no-store -q
 passages d --no-store -q --across folder
+passages d --no-store -q --emit pairs
 folders d -q -t 0.6
 query d/licences/MIT.txt -q -t 0.3
 accuracy d --no-store -q --perms 40,80

@@ -170,8 +170,8 @@ def test_passages_are_found_with_room_for_one_group_at_a_time(monkeypatch):
     documents = [[t for at in each for t in (*text[at : at + 40], at)] for each in starts]
     expected = obvious_passages(documents, 6)
     assert len(expected) > 50
-    monkeypatch.setattr(finding, "_AT_ONCE", 1)
-    monkeypatch.setattr(finding, "_GROUPS_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(finding, "AT_ONCE", 1)
+    monkeypatch.setattr(finding, "GROUPS_AT_ONCE", 1 << 20)
     assert found_passages(documents, 6) == expected
 
 

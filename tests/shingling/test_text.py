@@ -1,6 +1,8 @@
 """Tokens, shingles and shingle sets against the reference."""
 
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.kernels.shingles import distinct_values
 from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import RunLocator, locate_tokens
+from lshdup.shingling.inspection import RunLocator, locate_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
 from lshdup.sources.text_batches import TextBatch
 from tests import reference
@@ -22,6 +24,7 @@ from tests.fuzz.texts import SPICY
 texts = st.one_of(
     st.text(st.sampled_from(SPICY), max_size=40),
     st.text(st.sampled_from("ab C_~.яЯß«é漢。가…’\u0301\U0001f600"), min_size=50, max_size=250),
+    st.text(st.sampled_from("abกดา\u0e31か゛ナ\uff85ー漢။ກខမ\u1780。・ (+"), max_size=60),
     st.text(max_size=40),
     st.text(st.characters(max_codepoint=127), max_size=300),
 )
@@ -47,6 +50,12 @@ def test_tokens_and_shingles_in_order(text, tokens):
     expected = reference.TOKENS[tokens](reference.normal_form(text))
     assert [token.decode() for token in found] == expected
     assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
+    counted = zip(expected) if tokens in ("char", "terms") else reference.reached(expected)
+    ends = [at + len(each) for at, each in enumerate(counted)]
+    located, k = locate_shingles(text.encode(), params), len(expected) - len(shingles) + 1
+    assert located.begins.tolist() == list(range(len(shingles)))
+    for at, size in enumerate(located.sizes.tolist()):
+        assert at + size == max(ends[at : at + k])
 
 
 @pytest.mark.parametrize("end", [0x20000, pytest.param(0x110000, marks=pytest.mark.long)])
@@ -171,6 +180,42 @@ def test_fingerprints_tell_sets_apart():
     nothing = reference.PUBLIC[0]  # an id whose mixed form is 0: only the size of a set tells it
     ids = RaggedSets.from_sets([{5}, {5, nothing}, {nothing}, set()])
     assert len(set(fingerprint_sets(ids, ShingleParams(tokens="ids")).tolist())) == 4
+
+
+# --- what tokens of scripts without spaces count for ----------------------------------------------
+
+DECLARATIONS = sorted(Path("sample_corpus/udhr").glob("*.txt"))
+
+
+def words_of(path):
+    return [token.decode() for token in list_tokens(path.read_bytes(), ShingleParams())[0]]
+
+
+def similarity(*words):
+    return reference.jaccard(*(set(each.tolist()) for each in sets_of(map(" ".join, words))))
+
+
+@pytest.mark.parametrize("path", DECLARATIONS, ids=lambda path: path.name)
+def test_halves_of_a_text_are_not_similar(path):
+    words = words_of(path)
+    assert 0 < similarity(words[: len(words) // 2], words[len(words) // 2 :]) < 0.1
+
+
+def test_changed_tokens_cost_about_as_much_in_all_scripts():
+    """As the page of definitions says."""
+    page = Path("docs/reference/definitions.md").read_text()
+    rows = re.findall(r"^\| \w+, `(.+)` \| (.+) \|$", page, re.MULTILINE)
+    assert [name for name, _ in rows] == ["eng.txt", "cmn_hans.txt", "jpn.txt", "tha.txt"]
+    for name, figures in rows:
+        words, rng = words_of(Path("sample_corpus/udhr", name)), random.Random(1)
+        found = [similarity(words[: len(words) // 2], words[len(words) // 2 :])]
+        for share in (0.01, 0.02, 0.05):
+            changed = [list(words) for _ in range(10)]
+            for each in changed:
+                for at in rng.sample(range(len(words)), round(share * len(words))):
+                    each[at] = rng.choice(words)
+            found.append(np.mean([similarity(words, each) for each in changed]))
+        assert [f"{each:.2f}" for each in found] == figures.split(" | ")
 
 
 # --- runs of tokens of plain texts are located as `locate_tokens` locates those of one text -------

@@ -381,7 +381,8 @@ def downloads(chromium, folder, *buttons):
     for button in buttons:
         # With the mouse: a page that saves many files by itself is stopped.
         chromium.find_element("css selector", button).click()
-        path = folder / f"{button.removeprefix('#save-')}.txt"
+        ending = "jsonl" if button == "#save-accepted" else "txt"
+        path = folder / f"{button.removeprefix('#save-')}.{ending}"
         for _ in range(200):
             if path.exists() and not list(folder.glob("*.crdownload")):
                 break
@@ -411,7 +412,7 @@ def test_names_are_saved_byte_for_byte(chromium, tmp_path):
 
 
 def test_pairs_of_no_duplicates_are_saved_as_lines_of_pairs(chromium, tmp_path):
-    opened(chromium, page_of([b"a\xff", b"b c", "é".encode()], [(0, 1, 0.9), (0, 2, 0.8)])[1])
+    opened(chromium, page_of([b"a\xff", b"b\tc", "é".encode()], [(0, 1, 0.9), (0, 2, 0.8)])[1])
     hidden = "document.getElementById('accepted').hidden"
     assert js(chromium, hidden)
     click(chromium, "#list .toggle", "#list .inside .toggle", ".accept")
@@ -420,7 +421,7 @@ def test_pairs_of_no_duplicates_are_saved_as_lines_of_pairs(chromium, tmp_path):
     assert js(chromium, "document.querySelector('.accept').getAttribute('aria-pressed')") == "true"
     click(chromium, "#list > li:last-child .toggle", "#list > li:last-child .accept")
     (saved,) = downloads(chromium, tmp_path / "saved", "#save-accepted")
-    assert saved == b"a\xff\tb c\na\xff\t\xc3\xa9\n"
+    assert saved == b'{"a":"a\xff","b":"b\\tc"}\n{"a":"a\xff","b":"\xc3\xa9"}\n'
     click(chromium, ".accept", "#list > li:last-child .accept")
     assert js(chromium, hidden)
 

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.params import ACCEPTED_FILE, ClusterParams, DocumentParams, PairParams, ShingleParams
+from lshdup.sources.finding import find_documents
+from lshdup.workspace.accepted import Accepted, definition_of, find_accepted, make_line, read_prints
 from lshdup.workspace.against import find_clusters_against, load_sides
 from lshdup.workspace.comparing import load_comparison, order_documents
 from lshdup.workspace.request import Request
@@ -21,6 +23,7 @@ from tests.compare.test_clusters import as_dict, obvious_groups
 from tests.conftest import many, open_workspace
 
 THRESHOLD = 0.4
+WORDS = definition_of(ShingleParams())
 GIVEN = {"threshold": THRESHOLD, "bands": 64, "rows": 1, "k": 1}
 #: Copies in bytes and in text, near ones, a chain, and one that is alone.
 TEXTS = {
@@ -183,6 +186,74 @@ def test_against_others(docs, tmp_path_factory, method):
         assert {d: led[d] for d in rest} == {d: kept for d, (kept, _) in expected.items()}
 
     check()
+
+
+FATES = st.sampled_from(["same", "layout", "time", "changed", "renamed", "gone"])
+DEFINITIONS = {"words": {}, "k": {"k": 2}, "char": {"tokens": "char"}, "bytes": {}}
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+@settings(max_examples=many(40), deadline=None)
+@given(st.data())
+def test_a_line_holds_until_a_text_changes(tmp_path_factory, definition, data):
+    """Whatever the definition of the run is, against what became of each document."""
+    folder = tmp_path_factory.mktemp("docs")
+    texts = data.draw(st.lists(st.sampled_from(["a b c", "a b d", "a b c d", "a b c e", "f"]),
+                               min_size=3, max_size=7))  # fmt: skip
+    names = [f"n{number}" for number in range(len(texts))]
+    for name, text in zip(names, texts, strict=True):
+        (folder / name).write_text(text)
+    (folder / "pictures").mkdir()
+    for name in ("p", "q"):
+        (folder / "pictures" / name).write_bytes(b"\0picture")
+    names, texts = [*names, "pictures/p", "pictures/q"], [*texts, "picture", "picture"]
+    lines = data.draw(st.sets(st.sampled_from(list(combinations(range(len(names)), 2)))))
+    listed = find_documents(open_workspace(""), [os.fsencode(folder)], DocumentParams())
+    prints = read_prints(listed, range(len(names)), WORDS).tolist()
+    rows = [make_line(os.fsencode(names[a]), prints[a], os.fsencode(names[b]), prints[b])
+            for a, b in lines]  # fmt: skip
+    Accepted(WORDS).add(rows, "").save(folder / ACCEPTED_FILE)
+    now, holds = dict(enumerate(names)), set(range(len(names)))
+    for number, text in enumerate(texts):
+        fate = data.draw(FATES) if texts.count(text) == 1 else "same"
+        path = folder / names[number]
+        if fate == "layout":
+            path.write_text(f"  {text.upper()}!\n")
+        elif fate == "time":
+            os.utime(path, ns=(5, 5))
+        elif fate == "changed":
+            path.write_text(f"{text} {number}")
+            holds.discard(number)
+        elif fate == "renamed":
+            now[number] = f"other {names[number]}"
+            path.rename(folder / now[number])
+            if definition in ("char", "bytes"):
+                holds.discard(number)
+        elif fate == "gone":
+            path.unlink()
+            del now[number]
+    given_ = GIVEN | DEFINITIONS[definition]
+    opened = load_comparison(
+        open_workspace(""),
+        Request((os.fsencode(folder),), DocumentParams(), given_),
+        PairParams(same="bytes" if definition == "bytes" else ""),
+        clustering=False,
+    )
+    sides, run = opened.sides, opened.run
+    found = opened.names(np.arange(len(sides.sizes)))
+    at = {
+        os.fsdecode(os.path.relpath(name, os.fsencode(folder))): i for i, name in enumerate(found)
+    }
+    expected = {
+        tuple(sorted((at[now[a]], at[now[b]])))
+        for a, b in lines
+        if {a, b} <= holds and {a, b} <= now.keys() and {now[a], now[b]} <= at.keys()
+    }
+    keys = find_accepted(run, None, opened.lists, opened.here.shingle, sides.prints.text_prints)
+    assert {(int(key) >> 32, int(key) & 0xFFFFFFFF) for key in keys} == expected
+    every = pairs_of(opened)
+    left = pairs_of(replace(opened, sides=sides.leave_out(run, keys)) if len(keys) else opened)
+    assert left == {pair: score for pair, score in every.items() if pair not in expected}
 
 
 # --- the file -------------------------------------------------------------------------------------

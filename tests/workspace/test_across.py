@@ -7,9 +7,10 @@ a run without the option, less the ones of one origin.
 import csv
 import json
 import re
-from collections import Counter
+import zipfile
 from contextlib import chdir
-from dataclasses import replace
+from pathlib import Path
+from types import NoneType
 
 import numpy as np
 import pytest
@@ -40,39 +41,55 @@ def grouped(keys):
 
 def origins_of(typed, *names, run=RUN, **params):
     documents, _ = find(*names, **params)
-    documents = replace(documents, docs=tuple(str(name).encode() for name in names))
-    found = find_origins(run, documents, AcrossParams.parse(typed)).tolist()
+    arguments = [str(name).encode() for name in names]
+    found = find_origins(run, documents, AcrossParams.parse(typed), arguments).tolist()
     return documents, found
 
 
-def test_folders_are_those_of_pathlib(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "named",
+    [
+        "docs", ".", "./docs//", "docs/a docs", "{here}/docs", "docs/top docs", "docs/a docs/e",
+        "docs/a/b docs/e/b", "docs/a/x docs/a/b/y docs/top", "docs/a/b/c/z docs", "../{name}/docs",
+        "docs/pack.zip docs/e", "docs/-d", "docs/e/rows.jsonl docs/a",
+        "docs/a/b docs/a/b/c ../{name}",
+    ],
+)  # fmt: skip
+def test_folders_are_those_of_pathlib(named, tmp_path, monkeypatch):
+    """The folder is the nearest DOC above and `depth` folders below it; else the one it is in."""
     monkeypatch.chdir(tmp_path)
-    for name in ("a/x", "a/b/y", "a/b/c/z", "a/d/w", "e/b/v", "top"):
+    for name in ("a/x", "a/b/y", "a/b/c/z", "a/d/w", "e/b/v", "top", "-d/u", "e/rows.jsonl"):
         path = tmp_path / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    for named in (
-        ["docs"],
-        ["."],
-        ["docs/a", "docs"],
-        [str(tmp_path / "docs")],
-        ["docs/top", "docs"],
-    ):
-        for depth in (1, 2, 3):
-            documents, found = origins_of(f"folder:{depth}", *named)
-            keys = []
-            for name in documents.names:
-                above = max((n for n in named if below(name, n) is not None), key=len)
-                keys.append("/".join(below(name, above).split("/")[:-1][:depth]) or None)
-            assert grouped(found) == grouped(keys)
+        path.write_text('{"text": "a b c"}\n' * 2)
+    with zipfile.ZipFile(tmp_path / "docs/pack.zip", "w") as archive:
+        for name in ("in", "x/y/in", "x/in", "z/in"):
+            archive.writestr(name, name)
+    named = named.format(here=tmp_path, name=tmp_path.name).split()
+    for depth in (1, 2, 3):
+        documents, found = origins_of(f"folder:{depth}", *named, archives=True, text_field="text")
+        keys = []
+        for name in documents.names:
+            folder = Path(re.sub(r"jsonl:\d$", "jsonl", name.decode())).parent
+            above = [doc for doc in map(Path, named) if folder.is_relative_to(doc) or doc == Path()]
+            doc = max(above, key=lambda each: len(each.parts), default=None)
+            below = folder.parts[len(doc.parts) :][:depth] if doc is not None else None
+            keys.append(folder if below is None else (doc, below))
+        assert grouped(found) == grouped(keys)
 
 
-def below(name, folder):
-    """A name below a folder; None if it is not there."""
-    text = name.decode()
-    if folder == ".":
-        return text
-    return text.removeprefix(f"{folder}/") if text.startswith(f"{folder}/") else None
+def test_folders_of_many_docs_are_those_that_were_named(folders):
+    """Of more than a hundred DOCS the store keeps the folder above them only."""
+    names = [f"many/{n % 60}/{n}" for n in range(120)]
+    for name in names:
+        (folders / name).mkdir(parents=True)
+        (folders / name / "a.txt").write_text("some words of a text")
+    _, found = origins_of("folder", *names)
+    assert found == list(range(120))
+    assert run_program(["index", *names, "-q"], cwd=folders).returncode == 0
+    refused = run_program(["pairs", "--across", "folder"], cwd=folders)
+    assert refused.returncode == 2
+    assert b"--across folder needs DOCS here" in refused.stderr
 
 
 @pytest.mark.parametrize("pattern", ["[ab]", "([ab])([xy])", "x|(y)", "(?:folder):", "^docs/(.)"])
@@ -105,12 +122,17 @@ def test_fields_of_json_lines_are_those_of_json(tmp_path_factory, rows):
     path.write_text("\n".join(lines))
     keys = [json.loads(line).get("key") for line in lines]
     keys = [
-        str(key) if type(key) in (str, int, float, bool) and key != "" else None for key in keys
+        None
+        if key == "" or type(key) in (list, dict, NoneType)
+        else key
+        if type(key) is str
+        else json.dumps(key)
+        for key in keys
     ]
     said = []
     run = RUN.but(warn=said.append, say=said.append)
     if not any(keys):
-        with pytest.raises(ParameterError, match="--across field:'key'"):
+        with pytest.raises(ParameterError, match="--across field:key: no "):
             origins_of("field:key", path, run=run)
         return
     _, found = origins_of("field:key", path, run=run)
@@ -185,9 +207,8 @@ def test_pairs_are_all_pairs_without_those_of_one_origin(name, across, folders):
     origin = dict(zip(names, of, strict=True))
     assert found == {row for row in every if origin[row[0]] != origin[row[1]]}
     assert bool(found) == (across != "^docs/")
-    assert len({*of}) == {"folder": 3 + Counter(map(len, names))[12], "^docs/": 1}.get(
-        across, len({*of})
-    )
+    if across == "folder":
+        assert grouped(of) == grouped([name.rpartition(b"/")[0] for name in names])
 
 
 @pytest.mark.parametrize("method", ["bands", "exact", "same"])

@@ -51,7 +51,14 @@ from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, find_in_lists, typed_name
 from lshdup.views.mails import Mails
-from lshdup.workspace.accepted import Accepted, Review, definition_of, load_accepted, names_from
+from lshdup.workspace.accepted import (
+    Accepted,
+    Review,
+    definition_of,
+    find_prints,
+    load_accepted,
+    names_from,
+)
 from lshdup.workspace.against import find_holders
 from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.gate import Changes, find_change_times, find_repository
@@ -311,9 +318,9 @@ class Gate:
         known, shingle = self._known, listing.opened.here.shingle
         if known is None or (self._updates and known.texts != definition_of(shingle)):
             known = Accepted(definition_of(shingle))
-        known.check(path, shingle, "write the baseline anew with --update-baseline")
-        names = names_from(path.parent, listing.opened.names(listing.documents))
-        texts = listing.opened.sides.prints.text_prints
+        lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
+        names = names_from(path.parent, lists, listing.documents)
+        texts = find_prints(known, path, lists, shingle, texts)
         review = Review(known, texts, listing.documents, names)
         now = review.summarize(listing.pieces())
         gone = known.count_gone(now)

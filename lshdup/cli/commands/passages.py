@@ -26,7 +26,7 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
-from lshdup.cli.types import OutputPath
+from lshdup.cli.types import OutputPath, Share
 from lshdup.errors import ParameterError
 from lshdup.params import NOISY_PASSAGES, TOKENS, ClusterParams, PassageParams
 
@@ -39,7 +39,7 @@ _DEFAULT = PassageParams()
 _OF_LISTINGS = ("format_", "header", "max_rows", "nul")
 
 
-@list_columns("passages", "passages-spans")
+@list_columns("passages", "passages-pairs", "passages-spans")
 @define(
     "passages",
     PassagesOptions,
@@ -48,6 +48,7 @@ _OF_LISTINGS = ("format_", "header", "max_rows", "nul")
 Examples:
   lshdup passages sample_corpus --least 100
   lshdup passages sample_corpus/udhr --against sample_corpus/licences --least 5
+  lshdup passages sample_corpus --emit pairs --threshold 20%
 """,
 )
 @amend("min_tokens", hidden=True)
@@ -68,9 +69,13 @@ Examples:
         help="Only passages with a place in DOCS and one in OTHER: a folder, a file, or the store "
              "of an earlier run; repeatable for folders and files.")  # fmt: skip
 @across_option
-@plain_option("--emit", type=click.Choice(("all", "template", "spans")), default="all",
-              help="Passages with all places; their texts alone, as --template of other commands "
-                   "takes them; or what to cut so that each stays once, as jsonl.")  # fmt: skip
+@plain_option("--emit", type=click.Choice(("all", "pairs", "template", "spans")), default="all",
+              help="Passages with all places; the pairs of documents that share passages, and how "
+                   "much; texts of passages alone, as --template of other commands takes them; or "
+                   "what to cut so that each stays once, as jsonl.")  # fmt: skip
+@plain_option("-t", "--threshold", type=Share(), metavar="T", default=0.0, show_default="all",
+              requires=("--emit pairs",),
+              help="Only pairs of which one document shares so many of its tokens.")  # fmt: skip
 @plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
               help="Write the JSON Lines or Parquet files with each passage in one place "
                    "only, all else as it is; below DIR they keep their names; - is standard "
@@ -96,6 +101,10 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     office documents, compressed files) of that text, where it is the field of a row of the field;
     the column offsets says which.
 
+    With --emit pairs, tokens of a pair are those of its passages, each counted once; of the two
+    documents the smaller number counts, as of passages. A share is of the tokens of its document.
+    The largest share comes first.
+
     With --emit spans and --write a passage stays in one place: in the document that --prefer and
     --keep say, as in `lshdup clusters`. With --against, all places in DOCS are cut. Without DOCS,
     of the last run.
@@ -107,6 +116,8 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     if options.gap and (options.emit == "spans" or options.write is not None):
         message = "--gap cannot be combined with --emit spans or --write, which cut equal places"
         raise ParameterError(message, "leave --gap out")
+    if options.emit == "pairs":
+        refuse(ctx, ("in_documents", "write"), "with --emit pairs")
     if options.emit != "spans" and options.write is None:
         refuse(ctx, ("keep", "prefer"), "without --emit spans or --write")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
@@ -115,8 +126,10 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     wanted = PassageParams(options.least, options.max_documents, options.gap)
     with open_session(ctx, partial(_check_write, options)) as session:
-        from lshdup.cli.commands.passages_listing import print_passages
+        from lshdup.cli.commands.passages_listing import print_pairs, print_passages
 
+        if options.emit == "pairs":
+            return print_pairs(session, options, target, wanted)
         return print_passages(ctx, session, options, target, wanted, rule)
 
 

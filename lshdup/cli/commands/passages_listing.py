@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import click
 import numpy as np
@@ -18,12 +19,15 @@ from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
 from lshdup.compare.keep_rules import preference
+from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.params import ClusterParams, PassageParams
+from lshdup.passages.anchors import plan_anchors
 from lshdup.passages.cutting import write_cut
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
+from lshdup.sources.document_list import DocumentList
 from lshdup.sources.text_batches import cut_by_size
 from lshdup.views.places import SCOPES, Places, locate_places, measure_edges
-from lshdup.workspace.passages import PassagesFound, load_or_find_passages
+from lshdup.workspace.passages import PassagesFound, find_sharing_documents, load_or_find_passages
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
 _PLACES, _CHARACTERS = 5, 100
@@ -38,21 +42,13 @@ class PassageListing:
     passages : the passages of `found` that are listed.
     """
 
-    def __init__(self, run: Run, found: PassagesFound, passages: Passages) -> None:
-        sides = [found.here, *([found.there] if found.there is not None else [])]
-        self._lists = [each.documents for each in sides]
+    def __init__(self, run: Run, found: PassagesFound[Passages], passages: Passages) -> None:
+        self._lists, self._names = _names_of(found)
         self._run = run
         self._shingle, self._passages = found.here.shingle, passages
-        self._names = DocumentNames(sum(map(len, self._lists)), self._typed_names)
         self._lost = 0
         #: Bytes of what opens and closes each passage; -1: not known yet.
         self._edges = np.full((2, len(passages)), -1, np.int64)
-
-    def _typed_names(self, documents: NDArray[np.int64]) -> list[bytes]:
-        split = len(self._lists[0])
-        here, there = documents[documents < split], documents[documents >= split] - split
-        names = self._lists[0].typed_names(here)
-        return names + (self._lists[1].typed_names(there) if len(there) else [])
 
     def locate_to_cut(self, runs: TokenRuns, *, texts: bool = False) -> Places:
         """Locate runs of tokens with what opens and closes their passages; see `locate_places`.
@@ -210,7 +206,8 @@ def print_passages(
     for line in preferred.unused:
         console.warn(line)
     repeats = find_repeats(passages, preferred.order, split, found.origins)
-    _say(session, found, passages, repeats, wanted.least)
+    line = _describe(found, passages, repeats, wanted.least)
+    _say(session, found, passages.documents, wanted.least, line)
     listing = PassageListing(run, found, passages)
     if options.write is not None:
         _write(session, found, listing, repeats, options)
@@ -230,13 +227,71 @@ def print_passages(
     return console.exit_code(len(passages))
 
 
+def print_pairs(
+    session: Session, options: PassagesOptions, target: Target, wanted: PassageParams
+) -> int:
+    """Print the pairs of documents that share passages, and return the exit code."""
+    console = session.console
+    found = find_sharing_documents(
+        session.workspace,
+        session.request,
+        wanted,
+        options.threshold,
+        options.against,
+        options.across,
+    )
+    check_origins(console, found.origins)
+    pairs, (_, names) = found.passages, _names_of(found)
+    line = f"{count_of(len(pairs), 'pair')} with passages of {wanted.least:,} tokens or more"
+    if options.threshold:
+        line += f", which are {options.threshold:.12g} of one document or more"
+    _say(session, found, np.concatenate(unpack_pairs(pairs.pairs)), wanted.least, line)
+    if pairs.most_common and not wanted.gap:
+        console.say(
+            f"what stands in more than {wanted.max_documents:,} documents is not counted, but in "
+            f"longer passages: one text of {plan_anchors(wanted)[0]:,} tokens or more has "
+            f"{pairs.most_common:,} places; a larger --max-documents counts it"
+        )
+
+    def rows() -> Iterator[Piece]:
+        for start in range(0, len(pairs), PIECE_ROWS):
+            some = slice(start, start + PIECE_ROWS)
+            left, right = unpack_pairs(pairs.pairs[some])
+            yield [
+                names.of(left).tolist(),
+                names.of(right).tolist(),
+                np.minimum(pairs.left_tokens[some], pairs.right_tokens[some]).tolist(),
+                *(each.tolist() for each in pairs.shares(some)),
+                pairs.longest[some].tolist(),
+                pairs.passages[some].tolist(),
+            ]
+
+    print_pieces(console, target, column_names("passages-pairs"), rows(), len(pairs))
+    return console.exit_code(len(pairs))
+
+
+def _names_of(found: PassagesFound[Any]) -> tuple[list[DocumentList], DocumentNames]:
+    """Return the lists of the documents of both sides, and the names of these documents."""
+    lists = [each.documents for each in (found.here, found.there) if each is not None]
+    split = len(lists[0])
+
+    def typed_names(documents: NDArray[np.int64]) -> list[bytes]:
+        here, there = documents[documents < split], documents[documents >= split] - split
+        return lists[0].typed_names(here) + (lists[1].typed_names(there) if len(there) else [])
+
+    return lists, DocumentNames(sum(map(len, lists)), typed_names)
+
+
 def _say(
-    session: Session, found: PassagesFound, passages: Passages, repeats: TokenRuns, least: int
+    session: Session, found: PassagesFound[Any], named: NDArray[Any], least: int, line: str
 ) -> None:
-    """Say what was read, and how much of it is repeated."""
+    """Say what was read, and what was found.
+
+    named : integer array, the documents that are printed. line : what was found.
+    """
     console = session.console
     say_collection(session, found.here, 1, "" if found.there is None else " of DOCS", "token")
-    named = np.unique(passages.documents)
+    named = np.unique(named).astype(np.int64)
     if found.there is not None:
         console.say(f"against {count_of(len(found.there.documents), 'document')} of OTHER")
         say_skipped(console, console.other_skipped_counts, " of OTHER")
@@ -249,19 +304,26 @@ def _say(
                 f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
             )
     warn_of_changes(session, found.here.documents, named)
+    duration = console.duration_of("passages") if console.is_verbose else ""
+    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
+
+
+def _describe(
+    found: PassagesFound[Passages], passages: Passages, repeats: TokenRuns, least: int
+) -> str:
+    """Return how many passages there are, and how much of the documents is repeated."""
     total, repeated = int(found.here.sizes.sum()), int(repeats.sizes.sum())
     line = f"{count_of(len(passages), 'passage')} of {least:,} tokens or more"
     if len(passages):
         places = count_of(len(passages.documents), "place")
         what = "repeats" if found.there is None else "in OTHER too"
         line += f", in {places}; {chance(repeated / total)} of all tokens are {what}"
-    duration = console.duration_of("passages") if console.is_verbose else ""
-    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
+    return line
 
 
 def _write(
     session: Session,
-    found: PassagesFound,
+    found: PassagesFound[Passages],
     listing: PassageListing,
     repeats: TokenRuns,
     options: PassagesOptions,

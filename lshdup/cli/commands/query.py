@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
-from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, ShingleParams
+from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _rows(
         if console.is_check and not holds_another(collection, each.index):
             message = f"{shown} was not checked: the store holds no other document with tokens"
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        for row in _find(session, collection, indexed, side, query, each.name, options):
+        for row in _find(session, collection, indexed, side, query, each, options):
             yield (*row, each.name)
 
 
@@ -177,7 +178,7 @@ def _find(
     indexed: "IndexedCollection | None",
     side: "Side",
     query: "Query",
-    name: bytes,
+    document: NamedDocument,
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of a document, without its name."""
@@ -191,14 +192,11 @@ def _find(
 
     same, threshold = options.same, options.threshold
     near = find_near(session.workspace, side, query, threshold, indexed)
-    documents, n = collection.documents, len(near.documents)
+    n, run = len(near.documents), session.run
     if not options.show_accepted:
         prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
-        named = [*documents.typed_names(near.documents), name]
-        accepted = find_accepted(
-            session.run, options.accepted, [documents], collection.shingle, prints,
-            lambda rows: [named[row] for row in rows.tolist()], of=n,
-        )  # fmt: skip
+        lists = [collection.documents.take(run, near.documents), document.listed(run)]
+        accepted = find_accepted(run, options.accepted, lists, collection.shingle, prints, of=n)
         near = near.take(np.setdiff1d(np.arange(n), unpack_pairs(accepted)[0]))
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
@@ -209,7 +207,7 @@ def _find(
         if indexed is None:
             likeness = f"has containment {threshold:g} or more with"
         likeness = f"has the same {same} as" if same else likeness
-        session.console.say(f"none of {stored} {likeness} {printable(name)}")
+        session.console.say(f"none of {stored} {likeness} {printable(document.name)}")
     warn_of_changes(session, collection.documents, near.documents)
     names = collection.documents.typed_names(near.documents)
     scores: list[list[Cell]] = [near.similarity.tolist()]
@@ -262,71 +260,100 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
     """Remember that documents are no duplicates: all pairs of those that are named, or with - the
     pairs on standard input.
 
-    An accepted pair is in no answer of `pairs`, `clusters`, `folders`, `report` and `query`, until
-    the text of one of its two documents changes. Neither is dropped for the other. A and B are
-    names in the store or their unique ends, or other files. The pairs are written to a file in the
-    folder that DOCS of the last run names, or beside the file; of documents outside of the store,
-    beside A. To forget a pair, remove its line.
+    An accepted pair is in no answer of `pairs`, `clusters`, `folders`, `report`, `query` and `show
+    NAME`, until the text of one of its two documents changes; of what is no text, the bytes.
+    Neither is dropped for the other. A and B are names in the store or their unique ends, or other
+    files. The pairs are written to a file in the folder that DOCS of the last run name, beside the
+    file that they name, or beside a document that is not of the store; of two folders, it is that
+    of the first document. A list with a wrong line changes nothing. To forget a pair, remove its
+    line.
     """
-    pairs, is_list = _read_pairs(options)
+    pairs = _read_pairs(options)
     with open_session(ctx) as session:
+        import numpy as np
+
         from lshdup.workspace import accepted
 
-        collection = session.load_last_collection()
-        found: dict[bytes, tuple[NamedDocument, int]] = {}
+        run, collection = session.run, session.load_last_collection()
         is_text = collection is not None and collection.shingle != WHOLE_DOCUMENTS
         shingle = merge_shingle_params(collection if is_text else None, session.request.given)
-        for name in dict.fromkeys(chain(*pairs)):
-            try:
-                document = look_up(name, collection)
-                found[name] = document, _fingerprint(document, shingle)
-            except InputError as error:
-                if not is_list:
-                    raise
-                session.console.error(error)
+        before: dict[Path, accepted.Accepted] = {}
         lines: dict[Path, list[accepted.Line]] = {}
-        for pair in pairs:
-            if all(name in found for name in pair):
-                (a, a_text), (b, b_text) = map(found.__getitem__, pair)
-                path = options.accepted or _find_file(a)
-                named = accepted.names_from(path.parent, [a.name, b.name])
-                if named[0] == named[1]:
-                    message = f"{printable(a.name)} is named twice"
+
+        @cache
+        def find(name: bytes) -> NamedDocument:
+            document = look_up(name, collection)
+            known, row = document.collection, np.array([document.index])
+            if known is not None and len(known.documents.changed(row)):
+                message = f"{printable(document.name)} has changed since it was compared"
+                raise InputError(message, "run `lshdup pairs DOCS` again")
+            return document
+
+        @cache
+        def describe(name: bytes, path: Path) -> tuple[bytes, int]:
+            document, texts, made = find(name), before[path].texts, 0
+            known, listed = document.collection, document.listed(run)
+            if known is not None and accepted.definition_of(known.shingle) == texts:
+                made = int(known.prints.text_prints[document.index])
+            texts = texts.with_secret(shingle.secret)
+            made = made or int(accepted.read_prints(listed, [0], texts)[0])
+            if not made:
+                message = f"{printable(document.name)} cannot be read"
+                raise InputError(message, "name a document that can be read")
+            return accepted.names_from(path.parent, [listed], np.array([0]))[0], made
+
+        for where, *names in pairs:
+            try:
+                names.sort(key=lambda name: (find(name).index < 0, find(name).index, name))
+                path = options.accepted or _find_file(find(names[0]))
+                if path not in before:
+                    before[path] = accepted.Accepted(accepted.definition_of(shingle))
+                    if os.path.lexists(path):
+                        option = "--accepted" if options.accepted else ""
+                        before[path] = accepted.load_accepted(path, option)
+                    before[path].check_key(path, shingle)
+                a, b = (describe(name, path) for name in names)
+                if a[0] == b[0]:
+                    message = f"{printable(find(names[0]).name)} is named twice"
                     raise InputError(message, "name two documents")
-                line = accepted.make_line(named[0], a_text, named[1], b_text)
-                lines.setdefault(path, []).append(line)
+            except InputError as error:
+                raise InputError(where + error.message, error.hint, error.names) from None
+            lines.setdefault(path, []).append(accepted.make_line(*a, *b))
         for path, some in lines.items():
-            before = accepted.Accepted(accepted.definition_of(shingle))
-            if os.path.lexists(path):
-                before = accepted.load_accepted(path, "--accepted" if options.accepted else "")
-            before.check(path, shingle, "name another file: --accepted FILE")
-            made = before.add(some, options.note)
+            made = before[path].add(some, options.note)
             made.save(path)
-            new = count_of(len(made.lines.keys() - before.lines.keys()), "pair")
+            new = count_of(len(made.lines.keys() - before[path].lines.keys()), "pair")
             session.console.summarize(f"{path}: {new} accepted, {len(made.lines):,} in all")
         return session.console.exit_code()
 
 
-def _read_pairs(options: AcceptOptions) -> tuple[list[tuple[bytes, bytes]], bool]:
-    """Return the pairs of names, and whether a list has them. Raise InputError without any."""
+def _read_pairs(options: AcceptOptions) -> list[tuple[str, bytes, bytes]]:
+    """Return the pairs of names, and where each stands in a list, for a message. Raise InputError
+    without any, or for a line that is none.
+    """
     names, hint = dict.fromkeys(options.names), "give lines as `lshdup pairs` prints them"
     source = sys.stdin.buffer if tuple(names) == (b"-",) else options.from_
-    pairs = [] if b"-" in names else list(combinations(names, 2))
+    pairs = [] if b"-" in names else [("", *pair) for pair in combinations(names, 2)]
     for number, line in enumerate(source.read().split(b"\n") if source is not None else (), 1):
+        where = f"line {number} of the list"
         try:
             if line.startswith(b"{"):
-                row = json.loads(line)
-                pairs.append((os.fsencode(row["a"]), os.fsencode(row["b"])))
+                row = json.loads(os.fsdecode(line))
+                a, b, *score = *(os.fsencode(row[name]) for name in "ab"), row.get("similarity", 0)
             elif line:
-                a, b, *_ = line.rstrip(b"\r").split(b"\t")
-                pairs.append((a, b))
+                a, b, *score = line.rstrip(b"\r").split(b"\t")
+            else:
+                continue
+            if not 0.0 <= float(*score[:1]) <= 1.0:
+                raise ValueError
+            pairs.append((f"{where}: ", a, b))
         except (ValueError, KeyError, TypeError, RecursionError):
-            message = f"line {number} of the list is no pair"
-            raise InputError(message, hint) from None
+            message = f"{where} is no pair: {printable(line[:200])}"
+            raise InputError(message, f"{hint}; nothing is accepted") from None
     if not pairs and source is None:
         message = "nothing to accept"
         raise InputError(message, f"name two documents or more, or {hint}")
-    return pairs, source is not None
+    return pairs
 
 
 def _find_file(document: NamedDocument) -> Path:
@@ -341,23 +368,3 @@ def _find_file(document: NamedDocument) -> Path:
         above = (each for each in folders if os.path.commonpath([each[0], path]) == each[0])
         _, folder = max(above, default=(b"", folder))
     return Path(os.fsdecode(folder)) / ACCEPTED_FILE
-
-
-def _fingerprint(document: NamedDocument, shingle: ShingleParams) -> int:
-    """Return the fingerprint of the text of a document: of one of the store, as it was compared."""
-    import numpy as np
-
-    from lshdup.shingling.shingler import Shingler
-
-    collection, row = document.collection, np.array([document.index])
-    if collection is not None and len(collection.documents.changed(row)):
-        message = f"{printable(document.name)} has changed since it was compared"
-        raise InputError(message, "run `lshdup pairs DOCS` again")
-    if collection is not None and collection.shingle == shingle:
-        made = collection.prints.text_prints[document.index]
-    else:
-        made = Shingler(shingle).shingle_decoded([document.utf8(shingle)])[1][0]
-    if not made:
-        message = f"{printable(document.name)} has no tokens: it is in no pair"
-        raise InputError(message, "leave it out")
-    return int(made)

@@ -117,8 +117,11 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
     target = make_target(options)
     if target.format in ("", "table") and not options.shingles and not options.nul:
         refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
+    of_people = ("layout", "context", "by_lines", "measure")
     if options.shingles:
-        refuse(ctx, ("layout", "context", "by_lines", "measure"), "with --shingles")
+        refuse(ctx, of_people, "with --shingles")
+    elif target.format not in ("", "table") or options.nul:
+        refuse(ctx, of_people, "with -0 or a --format of data")
     if options.b is None:
         refuse(ctx, ("max_rows", *_OF_TWO_DOCUMENTS), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
@@ -141,7 +144,7 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
             return show_folders(session, options, target)
         refuse(ctx, ("threshold",), "with two documents")
         if options.shared:
-            refuse(ctx, ("by_lines",), "with --shared")
+            refuse(ctx, ("by_lines", "measure"), "with --shared")
         if not options.shingles:
             refuse(ctx, ("max_rows",), "without --shingles")
         return show_documents(session, options, target, last)

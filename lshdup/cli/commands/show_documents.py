@@ -69,6 +69,8 @@ def show_documents(
     """
     console = session.console
     named, stored, params, shingle_filter = look_up_documents(session, last, *options.both)
+    if named[0].name == named[1].name:
+        console.say(f"A and B are one and the same document: {printable(named[0].name)}")
     a, b = (each.read(params) for each in named)
     if options.shingles:
         columns = column_names("show-shingles", optional=shingle_filter is not None)
@@ -299,8 +301,8 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
         message = f"{printable(named.name)} is not in the store: its group is not known"
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
-    documents, prints = collection.documents, collection.prints.text_prints
-    apart = find_accepted(session.run, None, [documents], params, prints, documents.typed_names)
+    prints = collection.prints.text_prints
+    apart = find_accepted(session.run, None, [collection.documents], params, prints)
     found = load_or_find_clusters(session.workspace, indexed, rule, session.request, apart)
     clusters = found.clusters
     kept, *others = members = clusters.group_of(named.index)

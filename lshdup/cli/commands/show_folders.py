@@ -82,7 +82,8 @@ def show_folders(session: Session, options: ShowOptions, target: Target) -> int:
             message = f"there is no document below {printable(word)}"
             raise InputError(message, "name a folder that holds some")
     if len(np.intersect1d(a.documents, b.documents)):
-        message = f"one of {printable(words[0])} and {printable(words[1])} is below the other"
+        a_name, b_name = map(printable, words)
+        message = f"{a_name} and {b_name} are one, or one is below the other"
         raise InputError(message, "name two folders beside each other")
     clusters = load_or_find_clusters(workspace, indexed, ClusterParams(), request).clusters
     groups = group_documents(session.workspace, collection, clusters)

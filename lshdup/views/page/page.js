@@ -137,14 +137,25 @@ function nameOf(d) {
 
 const sizeOf = (d) => plural(documents.shingles[d], "shingle");
 
-const accepted = new Map();  // what a person calls no duplicates: pairs of documents, by the pair of their kinds
+const accepted = new Map();  // what a person calls no duplicates: pairs of kinds
+const MOST_ACCEPTED = 1_000_000;  // pairs of documents that a list may have
+let acceptedPairs = 0;
 
 /** A button that puts the documents of two kinds on the list of pairs that are no duplicates, or takes them from it. */
 function acceptButton(from, to) {
   const key = from < to ? `${from},${to}` : `${to},${from}`, button = element("button", { className: "accept", type: "button", textContent: "not a duplicate" });
   const press = () => button.setAttribute("aria-pressed", String(accepted.has(key)));
   button.addEventListener("click", () => {
-    if (!accepted.delete(key)) accepted.set(key, kinds[from].flatMap((a) => kinds[to].map((b) => [a, b])));
+    const count = kinds[from].length * kinds[to].length;
+    if (accepted.delete(key)) {
+      acceptedPairs -= count;
+    } else if (acceptedPairs + count > MOST_ACCEPTED) {
+      button.textContent = `not added: a list has at most ${plural(MOST_ACCEPTED, "pair")}, these are ${number.format(count)} more`;
+      return;
+    } else {
+      accepted.set(key, [from, to]);
+      acceptedPairs += count;
+    }
     press();
     drawAccepted();
   });
@@ -396,13 +407,13 @@ function drawLists() {
   $("command").textContent = `${data.command} -t ${steps.threshold[state.step]} --emit keep${isNul ? " -0" : ""} > keep.txt`;
 }
 
-/** The pairs that are no duplicates, as lines of `lshdup pairs`. */
+/** The pairs that are no duplicates, as JSON Lines of `lshdup pairs`: names may hold tabs. They are made when they are saved. */
 function drawAccepted() {
   const nameOf = (d) => lists.names[documents.line[d]];
-  const pairs = lists ? [...accepted.values()].flat().map((pair) => pair.map(nameOf)).filter((pair) => pair.every(Boolean)) : [];
-  $("accepted").hidden = !pairs.length;
-  $("save-accepted").textContent = `Save ${plural(pairs.length, "pair")} of no duplicates`;
-  $("save-accepted").onclick = () => save("accepted.txt", pairs.map((pair) => pair.join("\t")), "\n");
+  $("accepted").hidden = !lists || !acceptedPairs;
+  $("save-accepted").textContent = `Save ${plural(acceptedPairs, "pair")} of no duplicates`;
+  $("save-accepted").onclick = () => save("accepted.jsonl", [...accepted.values()].flatMap(([from, to]) =>
+    kinds[from].flatMap((a) => kinds[to].map((b) => JSON.stringify({ a: nameOf(a), b: nameOf(b) })))), "\n");
 }
 
 /** What was not compared: how many for each reason, and the names. */

@@ -1,0 +1,136 @@
+"""Pairs of documents by the passages that they share.
+
+*Common run.* Two places with the same tokens, one in each of two documents, at least `least`, that
+cannot be longer; with a gap a chain of such runs (`passages.finding`). The common runs of a pair
+depend on its two documents alone, not on what others share with them; but runs of which every
+anchor is common, in more than `max_documents` documents, are not found.
+"""
+
+import threading
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.base.frozen import dataclass
+from lshdup.base.memory import GrowingArray, release_pages
+from lshdup.base.ragged import RaggedSets
+from lshdup.base.run import Run, run_parts
+from lshdup.kernels.sharing import CommonRuns, list_runs, measure_pairs
+from lshdup.params import PassageParams
+from lshdup.passages.anchors import Anchors
+from lshdup.passages.finding import AT_ONCE, GROUPS_AT_ONCE, group_anchors, rare_groups
+
+_HALF, _LOW_HALF = np.uint64(32), np.uint64((1 << 32) - 1)
+
+
+@dataclass(frozen=True)
+class SharingPairs:
+    """Pairs of documents by the larger share of the two that is in common runs, descending, then by
+    left and right.
+
+    sizes : int64 array, tokens of each document.
+    most_common : of `find_common_runs`.
+    pairs : uint64 array of shape (n,), as of `CommonRuns`.
+    left_tokens, right_tokens : int64 arrays of shape (n,), tokens of each document in common runs.
+    longest : int64 array of shape (n,), tokens of the longest run.
+    passages : int64 array of shape (n,), places where runs begin, in the document with fewer.
+    """
+
+    sizes: NDArray[np.int64]
+    most_common: int
+    pairs: NDArray[np.uint64]
+    left_tokens: NDArray[np.int64]
+    right_tokens: NDArray[np.int64]
+    longest: NDArray[np.int64]
+    passages: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def shares(self, some: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the shares of the left and of the right documents of some pairs."""
+        left, right = self.pairs[some] >> _HALF, self.pairs[some] & _LOW_HALF
+        left, right = self.sizes[left], self.sizes[right]
+        return self.left_tokens[some] / left, self.right_tokens[some] / right
+
+
+def find_common_runs(
+    run: Run,
+    sequences: RaggedSets,
+    anchors: Anchors,
+    params: PassageParams,
+    *,
+    documents: NDArray[np.int64],
+    origins: NDArray[np.uint32],
+    lefts: int,
+) -> tuple[CommonRuns, int]:
+    """Find the common runs of any two documents.
+
+    Returns them, and how often the most common gram stands of which an anchor finds no run; 0: all
+    anchors find runs.
+
+    sequences, anchors, documents, origins : as of `find_passages`; documents are below 2^32.
+    lefts : only runs with a place in one of the first `lefts` sequences.
+
+    Memory: 32 bytes a run, of the run. Cost: as of `find_passages`.
+    """
+    grouped = group_anchors(run, sequences, anchors, params, origins)
+    rare, largest, lock = rare_groups(grouped), int(grouped.sizes.max()), threading.Lock()
+    kept = [GrowingArray(each, run.arrays) for each in (np.uint64, *[np.int64] * 3)]
+
+    def work(part: int, parts: int) -> None:
+        groups, holders = np.ascontiguousarray(rare[part::parts]), np.empty(largest, np.int64)
+        columns = np.empty((4, largest + AT_ONCE), np.int64)
+        out = CommonRuns(columns[0].view(np.uint64), *columns[1:])
+        for at in range(0, len(groups), GROUPS_AT_ONCE):
+            some, state = groups[at : at + GROUPS_AT_ONCE], np.zeros(2, np.int64)
+            while state[0] < len(some):
+                found = list_runs(grouped, some, documents, lefts, holders, state, out)
+                with lock:
+                    for column, values in zip(kept, out, strict=True):
+                        column.append(values[:found])
+            release_pages(grouped.tokens)
+
+    run_parts(run.jobs, work)
+    most_common = int(grouped.sizes[grouped.is_rare == 0].max(initial=0))
+    return CommonRuns(*(each.whole() for each in kept)), most_common
+
+
+def find_sharing_pairs(
+    run: Run,
+    sequences: RaggedSets,
+    anchors: Anchors,
+    params: PassageParams,
+    *,
+    documents: NDArray[np.int64],
+    origins: NDArray[np.uint32],
+    threshold: float = 0.0,
+) -> SharingPairs:
+    """Find the pairs of documents with common runs that make so large a share of one of the two.
+
+    sequences, anchors, documents, origins : as of `find_common_runs`.
+    threshold : the smallest share.
+
+    Determinism: the same at any number of jobs and with any memory.
+    Memory: about 130 bytes a common run, of the run.
+    """
+    runs, most_common = find_common_runs(
+        run, sequences, anchors, params, documents=documents, origins=origins, lefts=len(sequences)
+    )
+    n, arrays, measured = len(runs.pairs), run.arrays, []
+    for starts in (runs.starts, runs.others):
+        order = arrays.order(n, [runs.pairs.__getitem__, starts.__getitem__])
+        out = [arrays.empty(n, each) for each in (np.uint64, *[np.int64] * 3)]
+        found = measure_pairs(order, runs.pairs, starts, runs.sizes, *out)
+        measured.append([each[:found] for each in out])
+    (pairs, left, longest, places), (_, right, _, others) = measured
+    np.minimum(places, others, out=places)
+    sizes = np.zeros(int(documents.max(initial=0)) + 1, np.int64)
+    sizes[documents] = sequences.sizes
+    every = SharingPairs(sizes, most_common, pairs, left, right, longest, places)
+    best = arrays.compute(len(pairs), np.float64, lambda some: np.maximum(*every.shares(some)))
+    kept = arrays.where(len(pairs), lambda some: best[some] >= threshold)
+    keys = [lambda rows: -best[kept[rows]].view(np.int64), lambda rows: pairs[kept[rows]]]
+    rows = arrays.take(kept, arrays.order(len(kept), keys))
+    columns = (pairs, left, right, longest, places)
+    return SharingPairs(sizes, most_common, *(arrays.take(each, rows) for each in columns))

@@ -1,0 +1,132 @@
+"""Pairs of documents that share passages, against every diagonal of every pair."""
+
+import itertools
+import random
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lshdup.base.run import Run
+from lshdup.params import PassageParams
+from lshdup.passages import sharing
+from lshdup.passages.sharing import find_sharing_pairs
+from tests.conftest import many
+from tests.passages.test_finding import find_anchors, sequences_of, texts
+
+
+def sharing_pairs(documents, params, origins=(), order=None, threshold=0.0, jobs=1, memory=1 << 30):
+    """Rows (left, right, tokens of both, longest, passages) as the engine finds them.
+
+    order : the documents in the order in which they are read.
+    """
+    order = range(len(documents)) if order is None else order
+    sequences = sequences_of([documents[each] for each in order])
+    found = find_sharing_pairs(
+        Run.quiet(jobs, memory=memory), sequences, find_anchors(sequences, params), params,
+        documents=np.array(order), threshold=threshold,
+        origins=np.array([origins[each] for each in order] if origins else (), np.uint32),
+    )  # fmt: skip
+    columns = found.left_tokens, found.right_tokens, found.longest, found.passages
+    columns = [found.pairs >> 32, found.pairs % 2**32, *columns]
+    return list(zip(*(each.tolist() for each in columns), strict=True))
+
+
+def chains(a, b, gram, gap):
+    """Begin in both and tokens of what is equal but for gaps, on every diagonal of two texts."""
+    for shift in range(-len(a) + 1, len(b)):
+        i, j = max(-shift, 0), max(shift, 0)
+        same = "".join("01"[x == y] for x, y in zip(a[i:], b[j:], strict=False))
+        runs = [run.span() for run in re.finditer(f"1{{{gram},}}", same)]
+        cuts = [n for n in range(1, len(runs)) if runs[n][0] - runs[n - 1][1] > gap]
+        for first, end in itertools.pairwise([0, *cuts, len(runs)] if runs else []):
+            yield i + runs[first][0], j + runs[first][0], runs[end - 1][1] - runs[first][0]
+
+
+def rare_anchors(documents, params):
+    """The hashes of the anchors of each document that are not common, by their positions."""
+    sequences = sequences_of(documents)
+    anchors = find_anchors(sequences, params)
+    holders = np.searchsorted(sequences.offsets, anchors.positions, side="right") - 1
+    firsts = anchors.positions - sequences.offsets[holders]
+    by_hash = {}
+    for place in zip(anchors.hashes.tolist(), holders.tolist(), firsts.tolist(), strict=True):
+        by_hash.setdefault(place[0], []).append(place[1:])
+    most, rare = params.max_documents, [{} for _ in documents]
+    for value, places in by_hash.items():
+        if len({d for d, _ in places}) <= most and len(places) <= 2 * most:
+            for d, first in places:
+                rare[d][first] = value
+    return rare
+
+
+def obvious_sharing(documents, params, origins=(), threshold=0.0, *, all_rare=False):
+    """Rows as of `sharing_pairs`. all_rare : whether anchors of every common run are found."""
+    gram = find_anchors(sequences_of(documents), params).gram if params.gap else params.least
+    rare, rows = rare_anchors(documents, params), []
+    for d, e in itertools.combinations(range(len(documents)), 2):
+        if origins and origins[d] == origins[e]:
+            continue
+        runs = [
+            (i, j, n)
+            for i, j, n in chains(documents[d], documents[e], gram, params.gap)
+            if n >= params.least
+            and (all_rare or any(rare[d].get(i + t, -1) == rare[e].get(j + t) for t in range(n)))
+        ]
+        covered = [{run[side] + t for run in runs for t in range(run[2])} for side in (0, 1)]
+        shares = (
+            len(covered[0]) / max(len(documents[d]), 1),
+            len(covered[1]) / max(len(documents[e]), 1),
+        )
+        if runs and max(shares) >= threshold:
+            places = min(len({run[side] for run in runs}) for side in (0, 1))
+            row = d, e, *map(len, covered), max(n for _, _, n in runs), places
+            rows.append((-max(shares), row))
+    return [row for _, row in sorted(rows)]
+
+
+@settings(max_examples=many(200), deadline=None)
+@given(texts(), st.integers(2, 14), st.sampled_from([0, 0, 1, 3]), st.sampled_from([1, 2, 99]),
+       st.sampled_from([0.0, 0.3, 0.9]), st.data())  # fmt: skip
+def test_pairs_are_those_of_all_common_runs(documents, least, gap, common, threshold, data):
+    n, kinds = len(documents), data.draw(st.sampled_from([0, 1, 2]))
+    origins = data.draw(st.lists(st.integers(0, kinds), min_size=n, max_size=n)) if kinds else ()
+    params, order = PassageParams(least, common, gap), data.draw(st.permutations(range(n)))
+    expected = obvious_sharing(documents, params, origins, threshold)
+    if not gap and common == 99:
+        assert expected == obvious_sharing(documents, params, origins, threshold, all_rare=True)
+    for jobs, memory in ((1, 1 << 30), (4, 2000)):
+        found = sharing_pairs(documents, params, origins, order, threshold, jobs, memory)
+        assert found == expected
+
+
+def test_runs_are_found_with_room_for_one_member_at_a_time(monkeypatch):
+    chance = random.Random(5)
+    text = [chance.randrange(10**6) for _ in range(200)]
+    starts = [[chance.randrange(160) for _ in range(4)] for _ in range(15)]
+    documents = [[t for at in each for t in (*text[at : at + 40], at)] for each in starts]
+    monkeypatch.setattr(sharing, "AT_ONCE", 1)
+    monkeypatch.setattr(sharing, "GROUPS_AT_ONCE", 1 << 20)
+    expected = obvious_sharing(documents, PassageParams(6), all_rare=True)
+    assert sharing_pairs(documents, PassageParams(6)) == expected
+    assert len(expected) == 105
+
+
+def test_a_pair_is_found_though_each_of_both_shares_more_with_its_copy():
+    """No passage of the listing has a place in both: theirs is a part of longer ones."""
+    text = list(range(1000, 1100))
+    documents = [[*text, 1, *range(60)], [*text, 2, *range(60)]]
+    documents += [[7, *text[20:90], 8, *range(200, 300)]] * 2
+    params = PassageParams(50)
+    rows = sharing_pairs(documents, params)
+    assert rows == obvious_sharing(documents, params, all_rare=True)
+    assert [row[:2] for row in rows][2:] == [(0, 2), (0, 3), (1, 2), (1, 3)]
+    assert {row[2:] for row in rows[2:]} == {(70, 70, 70, 1)}
+
+
+@pytest.mark.parametrize("common", [2, 3])
+def test_what_more_documents_have_makes_no_pair(common):
+    documents = [[*range(100, 200), n, *range(n * 1000, n * 1000 + 99)] for n in range(1, 4)]
+    assert len(sharing_pairs(documents, PassageParams(50, common))) == (0 if common < 3 else 3)
