@@ -38,6 +38,7 @@ from lshdup.params import (
     BandParams,
     ClusterParams,
     PairParams,
+    PassageParams,
     ShingleParams,
     SketchParams,
 )
@@ -266,6 +267,14 @@ def against_option(what: str) -> Callable[[F], F]:
                   excludes=("--histogram", "--linkage single"), brief=True,
                   help=f"{what}: {other}")  # fmt: skip
 
+
+#: What a passage is.
+passage_options = stack(
+    option("--least", type=click.IntRange(2), default=PassageParams.least, metavar="N",
+           help="Tokens of the shortest passage."),
+    option("--gap", type=click.IntRange(0), default=PassageParams.gap, metavar="N",
+           help="Places may differ in up to N tokens in a row; 0: word for word."),
+)  # fmt: skip
 
 accepted_options = stack(
     _documents("--accepted", type=click.Path(readable=False, dir_okay=False, path_type=Path),

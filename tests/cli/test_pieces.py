@@ -99,6 +99,7 @@ passages d --no-store -q --across folder
 passages d --no-store -q --emit pairs
 folders d -q -t 0.6
 query d/licences/MIT.txt -q -t 0.3
+query d/licences/MIT.txt -q --by passages
 accuracy d --no-store -q --perms 40,80
 show d/licences/BSD-2-Clause-Views.txt d/licences/BSD-2-Clause.txt
 """.split("\n")[1:-1]  # fmt: skip

@@ -231,14 +231,9 @@ def print_pairs(
     session: Session, options: PassagesOptions, target: Target, wanted: PassageParams
 ) -> int:
     """Print the pairs of documents that share passages, and return the exit code."""
-    console = session.console
+    console, sides = session.console, (options.against, options.across)
     found = find_sharing_documents(
-        session.workspace,
-        session.request,
-        wanted,
-        options.threshold,
-        options.against,
-        options.across,
+        session.workspace, session.request, wanted, options.threshold, *sides
     )
     check_origins(console, found.origins)
     pairs, (_, names) = found.passages, _names_of(found)
@@ -250,7 +245,7 @@ def print_pairs(
         console.say(
             f"what stands in more than {wanted.max_documents:,} documents is not counted, but in "
             f"longer passages: one text of {plan_anchors(wanted)[0]:,} tokens or more has "
-            f"{pairs.most_common:,} places; a larger --max-documents counts it"
+            f"{pairs.most_common:,} places; a larger --max-documents counts more"
         )
 
     def rows() -> Iterator[Piece]:
