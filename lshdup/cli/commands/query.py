@@ -79,7 +79,6 @@ Examples:
     click.argument("docs", nargs=-1, required=True, type=DocumentName(), metavar="DOC..."),
     of_the_index,
     band_options,
-    band_options,
     preset("--noisy", {**NOISY, **NOISY_PASSAGES}, excludes=("--same",), help=NOISY_HELP),
     amend("measure", excludes=()),
     measure_option,
