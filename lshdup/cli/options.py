@@ -96,8 +96,9 @@ documents_options = stack(
     text_source_options,
     _of_docs("--archives", is_flag=True, brief=True,
              help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
-    _of_docs("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
-             help="A new document begins at each line that matches."),
+    _of_docs("--split", type=Pattern(), default="", metavar="HOW", show_default="no",
+             help="Documents in files: heading (Markdown, reStructuredText, HTML), page (PDF), "
+                  "paragraph, or REGEX: from each line that matches."),
 )  # fmt: skip
 
 #: Of commands that take what is known of a document from the store.

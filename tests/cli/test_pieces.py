@@ -36,6 +36,7 @@ SIZES = {
     "lsh.candidates._BLOCK": 4,
     "lsh.band_table._AT_ONCE": 64,
     "compare.medoids.PIECE": 4,
+    "workspace.removals.PIECE": 4,
     "compare.clusters._PIECE": 4,
     "compare.expand_duplicates.PIECE": 4,
     "compare.folders._AT_ONCE": 4,

@@ -28,6 +28,7 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.text_batches import cut_by_size
 from lshdup.views.places import SCOPES, Places, locate_places, measure_edges
 from lshdup.workspace.passages import PassagesFound, find_sharing_documents, load_or_find_passages
+from lshdup.workspace.removals import refuse_nothing
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
 _PLACES, _CHARACTERS = 5, 100
@@ -327,7 +328,7 @@ def _write(
     console, here = session.console, found.here
     skipped = here.list_skipped_records()
     compared = int((here.sizes > 0).sum())
-    removal.refuse_nothing(compared, [each.skipped for each in here.list_skipped()])
+    refuse_nothing(compared, here)
     places = listing.note_lost(listing.locate_to_cut(repeats))
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]
