@@ -201,18 +201,20 @@ def setting(*names: str, **settings: Any) -> Callable[[F], F]:
     return option(*names, variable="alone", hidden=True, **settings)
 
 
-def preset(name: str, values: dict[str, Any], **settings: Any) -> Callable[[F], F]:
+def preset(
+    name: str, values: Mapping[str, Any], of: Mapping[str, Mapping[str, Any]], **settings: Any
+) -> Callable[[F], F]:
     """Return a decorator for an option that stands for others: what is typed beside it wins.
 
     values : by parameter; one that the command has not is a part of its request all the same.
+    of : the values of commands that have others.
     """
 
     def set_values(ctx: click.Context, _: click.Parameter, is_typed: bool) -> bool:
         if is_typed:
-            ctx.default_map = {**(ctx.default_map or {}), **values}
+            ctx.default_map = dict(of.get(ctx.command.name or "", values))
         return is_typed
 
-    settings["help"] += f": {spell(values)}, unless typed otherwise."
     return plain_option(name, is_flag=True, is_eager=True, callback=set_values, **settings)
 
 

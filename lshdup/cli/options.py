@@ -11,7 +11,7 @@ from lshdup import params
 from lshdup.base.frozen import dataclass
 from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
-from lshdup.cli.help import F, amend, option, plain_option, preset, setting, stack
+from lshdup.cli.help import F, amend, option, plain_option, preset, setting, spell, stack
 from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
 from lshdup.cli.types import (
     Across,
@@ -30,6 +30,8 @@ from lshdup.params import (
     MAIL_QUOTES,
     MARKUP,
     MEASURES,
+    NOISY,
+    NOISY_PASSAGES,
     SAME,
     SCHEMES,
     STORED_SCHEMES,
@@ -120,12 +122,12 @@ text_options = stack(
                default=_SHINGLE.mail_quotes, metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
-#: What it is for, as help says.
-NOISY_HELP = "For texts with many wrong characters, as OCR leaves them"
-
 noisy_option = preset(
-    "--noisy", params.NOISY, group="Shingles", excludes=("--same",), help=NOISY_HELP
-)
+    "--noisy", NOISY, {"passages": NOISY_PASSAGES, "query": {**NOISY, **NOISY_PASSAGES}},
+    group="Shingles", excludes=("--same",),
+    help=f"For texts with many wrong characters, as OCR leaves them: {spell(NOISY)}; of passages "
+         f"{spell(NOISY_PASSAGES)}. What is typed beside it wins.",
+)  # fmt: skip
 
 token_options = stack(
     _shingles("--tokens", type=click.Choice(TOKENS), default=_SHINGLE.tokens, brief=True,

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.cli import removal
-from lshdup.cli.help import amend, define, option, plain_option, preset, refuse
+from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
-    NOISY_HELP,
     PassagesOptions,
     across_option,
     check_content_option,
@@ -20,6 +19,7 @@ from lshdup.cli.options import (
     keep_one_by_one_options,
     list_columns,
     memory_option,
+    noisy_option,
     output_options,
     passage_options,
     run_options,
@@ -29,7 +29,7 @@ from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath, Share
 from lshdup.errors import ParameterError
-from lshdup.params import NOISY_PASSAGES, TOKENS, ClusterParams, PassageParams
+from lshdup.params import TOKENS, ClusterParams, PassageParams
 
 if TYPE_CHECKING:
     from lshdup.sources.document_list import DocumentList
@@ -55,7 +55,7 @@ Examples:
 @amend("min_tokens", hidden=True)
 @documents_options
 @check_content_option
-@preset("--noisy", NOISY_PASSAGES, help=NOISY_HELP)
+@noisy_option
 @passage_options
 @option("--documents", "in_documents", type=click.IntRange(1), default=1, metavar="N",
         help="Only passages that are in at least N documents.")  # fmt: skip

@@ -15,14 +15,14 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.wording import chance, count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
-from lshdup.cli.help import amend, define, option, plain_option, preset, refuse, stack
+from lshdup.cli.help import amend, define, option, plain_option, refuse, stack
 from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
-    NOISY_HELP,
     accepted_options,
     band_options,
     list_columns,
     measure_option,
+    noisy_option,
     of_the_index,
     output_options,
     passage_options,
@@ -33,7 +33,7 @@ from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
-from lshdup.params import ACCEPTED_FILE, NOISY, NOISY_PASSAGES, WHOLE_DOCUMENTS, PassageParams
+from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, PassageParams
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ Examples:
     click.argument("docs", nargs=-1, required=True, type=DocumentName(), metavar="DOC..."),
     of_the_index,
     band_options,
-    preset("--noisy", {**NOISY, **NOISY_PASSAGES}, excludes=("--same",), help=NOISY_HELP),
+    noisy_option,
     amend("measure", excludes=()),
     measure_option,
     option("--top", type=click.IntRange(1), metavar="N", show_default="all", brief=True,
