@@ -28,7 +28,7 @@ from lshdup.compare.keep_rules import preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.lsh.candidates import NO_ORIGINS, candidate_pairs, say_large_bucket
+from lshdup.lsh.candidates import NO_ORIGINS, Sieve, candidate_pairs, say_large_bucket
 from lshdup.params import AcrossParams, BandParams, ClusterParams, PairParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters
 from lshdup.sources.document_list import DocumentList
@@ -251,7 +251,8 @@ def load_or_find_pairs(
         return found
     skipped = list[Skipped]()
     side = side_of(run.but(skipped=skipped.append), collection)
-    met = candidate_pairs(run, index.table, params.max_bucket)
+    sieve = Sieve.of(index.plan, threshold, collection.signatures)
+    met = candidate_pairs(run, index.table, params.max_bucket, sieve=sieve)
     say_large_bucket(run, met.buckets, collection.documents.names)
     side.expect(met.documents)
     sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
