@@ -135,8 +135,6 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     preferred = preference(run, documents, collection.sizes, rule, session.request.documents)
     order = preferred.order
-    for line in preferred.unused:
-        console.warn(line)
     selection = select(
         run,
         distinct_pairs,
