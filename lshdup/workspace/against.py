@@ -23,7 +23,7 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import side_of
 from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.keep_rules import Preference
+from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import Pairs, take_pairs
 from lshdup.compare.sides import Side, Sides
@@ -35,7 +35,7 @@ from lshdup.pipeline import build_index, find_clusters
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
 from lshdup.store.store import Store
-from lshdup.workspace.comparing import Comparison, drop_changed, load_side, order_documents
+from lshdup.workspace.comparing import Comparison, drop_changed, load_side
 from lshdup.workspace.loading import compares_files, load_whole_documents
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -299,7 +299,8 @@ def find_clusters_against(
     stays = np.flatnonzero(is_shared & (here.sizes > 0))
     found.assign(stays, stays, 1.0)
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
-    order = _take_order(order_documents(run, here, params, both.request), rest)
+    every = preference(run, here.documents, here.sizes, params, both.request.documents)
+    order = _take_order(every, rest)
     apart = take_pairs(sides.left_out, rest)
     left, method = here.take(run, rest), both.method
     index = build_index(run, left, both.params) if method.by_bands else None
@@ -366,4 +367,4 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
     is_in[rest] = True
     places = np.searchsorted(rest, order.order[is_in[order.order]])
     level = order.level[rest] if len(order.level) else order.level
-    return Preference(places, level, order.keep, [])
+    return Preference(places, level, order.keep)

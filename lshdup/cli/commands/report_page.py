@@ -131,8 +131,6 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     preferred = preference(run, documents, collection.sizes, rule, session.request.documents)
     order = preferred.order
-    for line in preferred.unused:
-        console.warn(line)
     thresholds, most = list_thresholds(opened.params.threshold, _STEP), options.most or 0
     names, sizes, compare = documents.names, collection.sizes, collection.prints.compare
     selection = select(
