@@ -196,6 +196,15 @@ def test_what_has_sections_and_what_has_none(tmp_path, kreuzberg):
     ]
 
 
+@pytest.mark.parametrize("path", [b"x.md", b"x.rst"])
+@pytest.mark.parametrize(
+    "text", [b"~", b"`", b"-\n", b"# ", b"\n ", b"=\n\n", b"~~~x~\n", b"<!--\n"]
+)
+def test_no_text_takes_time_that_grows_with_its_square(path, text):
+    """A step for each pair of a million bytes would outlast the limit of a test."""
+    assert len(find_sections(text * 2**20, path, "heading")) <= 1
+
+
 # --- in commands ----------------------------------------------------------------------------------
 
 
@@ -235,6 +244,9 @@ def test_commands_take_the_names(run, docs):
     assert [row[0] for row in run("query", PAIR[0], "-t", "0.5").rows] == PAIR[1:]
     assert b"similarity 0." in run("show", *PAIR).out
     assert "as docs/a.md#\n" in run("query", "docs/a.md", code=2).err
+    found = run("passages", "docs", *SPLIT[:2], "--format", "jsonl", "--no-store")
+    places = [json.loads(line) for line in found.out.splitlines()]
+    assert {(each["document"], each["offsets"]) for each in places} == {(name, "bytes") for name in PAIR}
     run("accept", *PAIR)
     assert run(*command).rows == []
     (docs / "docs/a.md").unlink()
