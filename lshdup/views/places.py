@@ -178,7 +178,7 @@ class _Placer:
         bounds : the runs of document d are bounds[d] … bounds[d + 1] - 1.
         documents : the list that the batch is of.
         """
-        is_section = Kind.SECTION in documents.kinds_of(batch.indices)
+        is_section = (documents.kinds_of(batch.indices[:1]) >= Kind.SECTION).any()
         scope = SCOPES.index("field" if batch.is_text and not is_section else "bytes")
         is_plain = self._place_plain(batch, runs, bounds, scope)
         others = np.flatnonzero(~is_plain).tolist()
