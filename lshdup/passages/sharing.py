@@ -139,7 +139,7 @@ def find_cover(run: Run, texts: Texts, params: PassageParams) -> list[tuple[int,
     order = np.lexsort((runs.starts, runs.pairs))
     holders, starts, sizes = runs.pairs[order], runs.starts[order], runs.sizes[order]
     cuts = np.flatnonzero(np.diff(holders, prepend=0, append=0)).tolist()
-    # What a document adds only shrinks: what it has added once is enough to leave it aside.
+    # The new tokens of a document only become fewer: an earlier number bounds them.
     waiting = [(-size, int(holders[a]), a, b) for a, b in pairwise(cuts)]
     is_new, cover = np.ones(size, bool), []
     while waiting:

@@ -8,9 +8,13 @@ from numpy.typing import NDArray
 from lshdup.base.forms import Form
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
+from lshdup.base.wording import printable
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.text_batches import batches, read_batch
 from lshdup.text.mail import bare_mail_file, read_envelope
+
+#: Characters of a subject or a date in a table.
+_MOST_SHOWN = 50
 
 
 class Mails:
@@ -45,3 +49,17 @@ class Mails:
             first += len(each)
         rows = [known.get(each, (None,) * 3) for each in documents.tolist()]
         return [[row[at] for row in rows] for at in range(3)]
+
+    def show(self, documents: NDArray[np.integer]) -> list[list[str]]:
+        """Return the subjects and the dates of documents for a table: of each its beginning, in
+        characters that do nothing to a terminal; "" for what is no mail.
+        """
+        columns = zip(("(no subject)", "(no date)"), self.columns(documents), strict=False)
+        return [
+            ["" if each is None else _shorten(printable(each)) or missing for each in column]
+            for missing, column in columns
+        ]
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"

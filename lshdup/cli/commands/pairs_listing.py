@@ -162,7 +162,7 @@ def _rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
             part = slice(start, start + size)
             named = a[part].tolist(), b[part].tolist()
             sides = (left[part], right[part]) if mails else ()
-            told = [column for side in sides for column in opened.mails.columns(side)[:2]]
+            told = [column for side in sides for column in opened.mails.show(side)]
             yield [*named, *_describe(listing, left[part], right[part], scores[part]), *told]
 
 

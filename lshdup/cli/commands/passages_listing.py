@@ -244,9 +244,10 @@ def print_pairs(
     _say(session, found, np.concatenate(unpack_pairs(pairs.pairs)), wanted.least, line)
     if pairs.most_common and not wanted.gap:
         console.say(
-            f"what stands in more than {wanted.max_documents:,} documents is not counted, but in "
-            f"longer passages: one text of {plan_anchors(wanted)[0]:,} tokens or more has "
-            f"{pairs.most_common:,} places; a larger --max-documents counts more"
+            f"what stands in more than {wanted.max_documents:,} documents, or in twice as many "
+            "places, is not counted, but in longer passages: one text of "
+            f"{plan_anchors(wanted)[0]:,} tokens or more has {pairs.most_common:,} places; "
+            "a larger --max-documents counts more"
         )
 
     def rows() -> Iterator[Piece]:
