@@ -29,6 +29,7 @@ from lshdup.lsh.candidates import (
     NO_ORIGINS,
     Components,
     SharedBuckets,
+    Sieve,
     candidate_pairs,
     documents_to_compare,
     find_exact_duplicates,
@@ -100,7 +101,8 @@ def find_near_duplicates(
     duplicate_of = index.duplicate_of if index is not None else None
     sides = Sides.of(run, side, same=params.pairs.same, duplicate_of=duplicate_of)
     if index is not None:
-        met = candidate_pairs(run, index.table, params.pairs.max_bucket)
+        sieve = Sieve.of(index.plan, params.bands.threshold, collection.signatures)
+        met = candidate_pairs(run, index.table, params.pairs.max_bucket, sieve=sieve)
         found = verify(run, met, sides, params.bands.threshold)
     else:
         found = compare(run, sides, params.bands, params.pairs)
@@ -201,7 +203,8 @@ def find_clusters(
         shared = SharedBuckets.of(run, table, params.max_bucket, origins)
         buckets = shared.counts
         say_large_bucket(run, buckets, collection.documents.names, clustering=True)
-        components = Components.of(run, shared, ordered, origins)
+        sieve = Sieve.of(index.plan, threshold, signatures)
+        components = Components.of(run, shared, ordered, origins, sieve)
         side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(
             run, components, ordered, sizes, watch, threshold, linkage=linkage, apart=apart

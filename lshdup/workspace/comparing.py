@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct
-from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import EVERY_SET
 from lshdup.collection.collection import Collection
@@ -25,11 +24,11 @@ from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
 from lshdup.compare.comparing import compare, separate_pairs, verify
 from lshdup.compare.expand_duplicates import NO_KEYS, ExpandedPairs, expand_copies
-from lshdup.compare.keep_rules import Preference, preference
+from lshdup.compare.keep_rules import preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.lsh.candidates import NO_ORIGINS, candidate_pairs, say_large_bucket
+from lshdup.lsh.candidates import NO_ORIGINS, Sieve, candidate_pairs, say_large_bucket
 from lshdup.params import AcrossParams, BandParams, ClusterParams, PairParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters
 from lshdup.sources.document_list import DocumentList
@@ -151,7 +150,8 @@ class Comparison:
         apart = self.sides.left_out
         if self.indexed is not None:
             return load_or_find_clusters(run, self.indexed, rule, request, apart)
-        order, index = order_documents(run, collection, rule, request), None
+        order = preference(run, collection.documents, collection.sizes, rule, request.documents)
+        index = None
         if self.method.by_bands:
             index = build_index(run, collection, self.params, self.sides.duplicate_of)
         found = find_clusters(
@@ -251,7 +251,8 @@ def load_or_find_pairs(
         return found
     skipped = list[Skipped]()
     side = side_of(run.but(skipped=skipped.append), collection)
-    met = candidate_pairs(run, index.table, params.max_bucket)
+    sieve = Sieve.of(index.plan, threshold, collection.signatures)
+    met = candidate_pairs(run, index.table, params.max_bucket, sieve=sieve)
     say_large_bucket(run, met.buckets, collection.documents.names)
     side.expect(met.documents)
     sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
@@ -281,7 +282,7 @@ def load_or_find_clusters(
     apart : of `find_clusters` of the pipeline.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
-    order = order_documents(run, collection, params, request)
+    order = preference(run, collection.documents, collection.sizes, params, request.documents)
     store, found, known, header = run.store, None, None, {}
     if store is not None:
         header = results_io.describe_clusters(collection, index, bands, params, order.order, apart)
@@ -299,16 +300,6 @@ def load_or_find_clusters(
     if not len(made.lost):
         run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
     return drop_changed(made, collection.documents, run.skipped, 0)
-
-
-def order_documents(
-    run: Run, collection: Collection, params: ClusterParams, request: Request
-) -> Preference:
-    """Return the order of documents; warn of unused --prefer."""
-    order = preference(run, collection.documents, collection.sizes, params, request.documents)
-    for line in order.unused:
-        run.warn(line)
-    return order
 
 
 def drop_changed(
