@@ -27,7 +27,10 @@ _I64 = NDArray[np.int64]
 _U64 = NDArray[np.uint64]
 
 #: Files, and parts of files whose bytes are counted before they are read.
-_COUNTED = {Kind.FILE, Kind.TAR, Kind.ZIP, Kind.MBOX, Kind.SPLIT, Kind.SECTION}
+_COUNTED = {
+    Kind.FILE, Kind.TAR, Kind.ZIP, Kind.MBOX, Kind.SPLIT, Kind.SECTION, Kind.HTML_SECTION,
+    Kind.PDF_PAGE,
+}  # fmt: skip
 
 _CHANGED = Reason.CHANGED, "its size is not what was listed"
 
