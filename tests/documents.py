@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from lshdup.base.forms import split_parts
 from lshdup.base.run import Run
 from lshdup.params import DocumentParams
 from lshdup.shingling.inspection import cut_parts

@@ -231,9 +231,15 @@ def _count_broken_words(document: U8, length: int, has_high: bool) -> int:
         while hyphens:
             at = i + np.int64(count_trailing_zeros(hyphens))
             hyphens &= hyphens - _1
-            before = np.int64(document[max(at - 1, 0)])
+            before = np.int64(document[at - 1]) if at else 0
+            if document[at] == 0x2D:
+                is_break = before >= 0x80 or 97 <= (before | 0x20) < 123
+            elif document[at] == 0xAD:
+                is_break = before == 0xC2
+            else:
+                is_break = before == 0x80 and at > 1 and document[at - 2] == 0xE2
             at += 2 if document[at + 1] == 0x0D else 1
-            is_break = document[at] == 0x0A and (before >= 0x80 or 97 <= (before | 0x20) < 123)
+            is_break &= document[at] == 0x0A
             at += 1
             while at < length and (document[at] == 0x20 or document[at] == 0x09):
                 at += 1
