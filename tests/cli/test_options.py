@@ -35,8 +35,8 @@ ARGUMENTS = {
 #: in an error, has "2> " in front.
 _FLAGS = """
 --gitignore --hidden --follow --archives --bag --keep-case --no-normalize --join-hyphens --mail
---mail-headers --exact --collapse-copies --histogram --check --no-store --header -h --side-by-side --lines
---shingles --shared --passages-of-corpus --all
+--mail-headers --exact --collapse-copies --histogram --check --no-store --header -h --side-by-side
+--lines --shingles --shared --passages-of-corpus --all
 """.split()
 SHOWN = {flag: flag for flag in _FLAGS}
 SHOWN |= {
@@ -258,7 +258,7 @@ FILES = {
     "d/c.txt": f"{TEXT} {TEXT}\n",
     "d/sub/a.txt": f"{TEXT}\n",
     "d/sub/capitals.txt": f"{TEXT.upper()}\n",
-    "d/sub/broken.txt": f"{TEXT.replace('softly', 'soft-\nly')}\n",
+    "d/sub/broken.txt": TEXT.replace("softly", "soft-\nly"),
     "d/sub/wide.txt": f"{TEXT.replace('fine', 'ｆｉｎｅ')}\n",
     "d/.hidden.txt": f"{changed(2)}\n",
     "d/.gitignore": "ignored.txt\n",
