@@ -25,6 +25,8 @@ STORED_SCHEMES = SCHEMES[:2]
 MEASURES = ("jaccard", "containment")
 SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
 MARKUP = ("auto", "visible", "keep")  # of `--markup`
+#: Sections that `--split` knows beside a regular expression.
+SPLITS = ("heading", "page", "paragraph")
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
 KEEP = {
@@ -158,7 +160,8 @@ class DocumentParams(_Params):
         to so many bytes are taken, whatever `max_bytes`. 0: texts are compared.
     text_field, id_field : fields of a record with its text and its name. Without a text field,
         records in folders are not read; without an id field, a record is called FILE:NUMBER.
-    archives : open archives in folders. split : regular expression of lines that begin a document.
+    archives : open archives in folders.
+    split : one of SPLITS, or a regular expression of lines that begin a document.
     formats : limits of reading office documents.
     """
 

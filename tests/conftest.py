@@ -13,6 +13,7 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -108,6 +109,15 @@ def require(extra, module):
         return importlib.import_module(module)
     except ImportError:
         pytest.skip(f"no {module}: pip install 'lshdup[{extra}]'", allow_module_level=True)
+
+
+@pytest.fixture
+def kreuzberg():
+    """The reader. A variable that its import sets for the dynamic loader goes again: it would make
+    each later run of this process one that imports the program anew.
+    """
+    with mock.patch.dict(os.environ):
+        return require("formats", "kreuzberg")
 
 
 def may_be_skipped(reason, required):

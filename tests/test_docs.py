@@ -3,13 +3,15 @@ links lead somewhere, and pages are short.
 
 In `sh` blocks each line is a command that prints something. In `console` blocks `$ ` begins a
 command and its output follows; a line … stands for any number of lines. `python` blocks are run,
-`text` blocks are not. All blocks of a page are run in order, in one folder with `sample_corpus`.
+`text` blocks are not. All blocks of a page are run in order, in one folder with `sample_corpus`;
+some pages compare `docs` too.
 """
 
 import ast
 import builtins
 import keyword
 import re
+import shutil
 import sys
 import unicodedata
 from itertools import chain
@@ -66,6 +68,8 @@ OTHERS = [page for page in PAGES if "/how-to/" not in page and blocks(page)]
 def test_examples_run(page, corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {}
+    if "pairs docs" in PAGES[page] and "mkdir docs" not in PAGES[page]:
+        shutil.copytree(ROOT / "docs", tmp_path / "docs")
     for kind, block in blocks(page):
         if kind == "python":
             exec(compile(block, page, "exec"), names)

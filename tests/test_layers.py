@@ -18,7 +18,8 @@ LAYERS = """
 errors kernels version
 base
 params
-lsh sources text
+text
+lsh sources
 compare passages shingling
 collection spark views
 pipeline store
@@ -136,7 +137,7 @@ def package():
 
 def test_every_room_has_its_line(package):
     assert {room(name) for name in package.nodes} - ENTRANCES == set(LEVEL)
-    assert len(set(LEVEL.values())) == 9
+    assert len(set(LEVEL.values())) == 10
 
 
 def test_imports_go_down(package):
@@ -161,7 +162,7 @@ UPWARDS = [
     "import lshdup.store.npz as other",
     "def later():\n    from lshdup.store import npz",
     "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import lshdup.store",
-    "from lshdup.text import names",  # of the same line
+    "from lshdup.lsh import names",  # of the same line
     "from lshdup import absent",
 ]
 PRIVATE = [
@@ -177,7 +178,7 @@ RIGHT = [
 
 @pytest.mark.parametrize("statement", [*UPWARDS, *PRIVATE, *RIGHT])
 def test_wrong_imports_are_found(tmp_path, statement):
-    for module in ("sources/a", "sources/text_batches", "text/names", "store/npz", "errors"):
+    for module in ("sources/a", "sources/text_batches", "lsh/names", "store/npz", "errors"):
         path = tmp_path / f"{module}.py"
         path.parent.mkdir(exist_ok=True)
         (path.parent / "__init__.py").touch()

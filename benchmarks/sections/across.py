@@ -73,6 +73,6 @@ def section(bench: Bench) -> list[Table]:
             pairs=pairs,
             seconds=seconds(runs),
             ratio=ratio(runs, done[first]),
-            aim=f"{origins[name][1]:g} ×" if met >= 0 and what != first else None,
+            aim=f"{origins[name][1]:g} ×" if what != first else None,
         )
     return [table]

@@ -179,7 +179,11 @@ class _XzReader:
 
 
 def unpack_to(
-    path: bytes, folder: Path | None, longest_line: int = sys.maxsize, most: int = sys.maxsize
+    path: bytes,
+    folder: Path | None,
+    longest_line: int = sys.maxsize,
+    most: int = sys.maxsize,
+    text: bytes | None = None,
 ) -> IO[bytes]:
     """Return a temporary file with the content of a compressed file, for reading anywhere in it.
 
@@ -189,6 +193,7 @@ def unpack_to(
     path : the file.
     folder : where to unpack; None: where the system has temporary files.
     longest_line : the rest of a longer line is a hole that takes no room on the disk.
+    text : written in the place of the content.
     """
     unpacking = partial(
         explained,
@@ -200,7 +205,7 @@ def unpack_to(
         with unpacking():
             file = stack.enter_context(temporary_file(usable_folder(folder), buffering=0))
         line = size = 0  # bytes of the last line, and of all
-        for chunk in chunks(packed):
+        for chunk in chunks(packed) if text is None else [text]:
             if size + len(chunk) > most:
                 raise TooLongError
             newline = chunk.rfind(b"\n")

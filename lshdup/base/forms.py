@@ -76,6 +76,9 @@ PART, SEAL = b"\xff\x00", b"\xff\x01"
 #: What people see for a border between two parts.
 BLANK_LINE = b"\n\n"
 
+#: Behind a page of a text that has pages, as of a PDF.
+PAGE_END = b"\f"
+
 _BORDER = re.compile(b"(\xff[\x00\x01])")
 
 

@@ -90,6 +90,8 @@ LISTINGS: dict[str, dict[str, Type]] = {
     "query": {"name": NAME, "similarity": SHARE, "same": SAME, "query": NAME},
     "query-containment": {"name": NAME} | _SHARES | {"shingles": COUNT} | _RELATION
                          | {"same": SAME, "query": NAME},
+    "query-passages": {"name": NAME, "new_tokens": COUNT, "share": SHARE, "tokens": COUNT,
+                       "query": NAME},
     "shingle": {"shingle": TEXT, "text": TEXT},
     "show": {"kind": _one_of("alike", "removed", "added", "moved away", "moved here"),
              "tokens": COUNT, "a_start": COUNT,
@@ -137,6 +139,7 @@ _NOTES = {
     "passages": "text in the first row of each; whole but in tables and tsv",
     "query": "query if several DOC are asked for, or in json",
     "query-containment": "query likewise",
+    "query-passages": "query likewise",
     "shingle": "removed if --template or --ignore-common is in force",
     "show-shingles": "removed if --template or --ignore-common is in force",
     "curve-all": "before the last one: miss at T, candidate at S, …",

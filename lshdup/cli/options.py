@@ -38,6 +38,7 @@ from lshdup.params import (
     BandParams,
     ClusterParams,
     PairParams,
+    PassageParams,
     ShingleParams,
     SketchParams,
 )
@@ -95,8 +96,9 @@ documents_options = stack(
     text_source_options,
     _of_docs("--archives", is_flag=True, brief=True,
              help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
-    _of_docs("--split", type=Pattern(), default="", metavar="REGEX", show_default="no",
-             help="A new document begins at each line that matches."),
+    _of_docs("--split", type=Pattern(), default="", metavar="HOW", show_default="no",
+             help="Documents in files: heading (Markdown, reStructuredText, HTML), page (PDF), "
+                  "paragraph, or REGEX: from each line that matches."),
 )  # fmt: skip
 
 #: Of commands that take what is known of a document from the store.
@@ -261,6 +263,14 @@ def against_option(what: str) -> Callable[[F], F]:
                   excludes=("--histogram", "--linkage single"), brief=True,
                   help=f"{what}: {other}")  # fmt: skip
 
+
+#: What a passage is.
+passage_options = stack(
+    option("--least", type=click.IntRange(2), default=PassageParams.least, metavar="N",
+           help="Tokens of the shortest passage."),
+    option("--gap", type=click.IntRange(0), default=PassageParams.gap, metavar="N",
+           help="Places may differ in up to N tokens in a row; 0: word for word."),
+)  # fmt: skip
 
 accepted_options = stack(
     _documents("--accepted", type=click.Path(readable=False, dir_okay=False, path_type=Path),

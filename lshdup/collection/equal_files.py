@@ -27,7 +27,7 @@ _I64 = NDArray[np.int64]
 _U64 = NDArray[np.uint64]
 
 #: Files, and parts of files whose bytes are counted before they are read.
-_COUNTED = {Kind.FILE, Kind.TAR, Kind.ZIP, Kind.MBOX, Kind.SPLIT}
+_COUNTED = {Kind.FILE, Kind.TAR, Kind.ZIP, Kind.MBOX, Kind.SPLIT, Kind.SECTION}
 
 #: Bytes of a large file in memory at a time.
 _PIECE = 1 << 20

@@ -104,7 +104,7 @@ def find_known_records(run: Run, collection: Collection, params: DocumentParams)
         if each.record is not None:
             skipped.setdefault((each.record.path, each.size, each.mtime), []).append(each)
     known = {
-        key: _list_records(run, documents, _NO_ROWS, some, named=bool(fields.id))
+        key: _list_records(run, documents, _NO_ROWS, some, named=True)
         for key, some in skipped.items()
     }
     rows = arrays.find(locations.are_records())
@@ -116,7 +116,7 @@ def find_known_records(run: Run, collection: Collection, params: DocumentParams)
             number = int(locations.file[part[0]])
             key = (locations.paths[number], *stamp)
             kind = Kind(int(locations.kinds[number]))
-            named = bool(fields.id) or kind.is_archive
+            named = bool(fields.id) or kind.is_archive or kind == Kind.SECTION
             mine = skipped.get(key, [])
             records = _list_records(run, documents, part, mine, named=named)
             known[key] = replace(records, kind=kind)

@@ -76,7 +76,7 @@ def shared_buckets(
     members, ends : the documents of the buckets, and where each bucket ends in them: arrays of the
         length of `order`, and of half of it.
     tally : size and smallest document of the largest bucket; number of skipped buckets, of their
-        pairs, and of their documents.
+        pairs, and of their documents; pairs of the largest bucket, which has the most.
     """
     count = n = 0
     last = len(members)
@@ -92,9 +92,10 @@ def shared_buckets(
                 counts[origins[order[p]]] += np.uint32(1)
             for p in range(start, end):
                 counts[origins[order[p]]] = 0
-        if (pairs > 0 or len(origins) == 0) and size > tally[0]:
+        if pairs > tally[5] or (len(origins) == 0 and size > tally[0]):
             tally[0] = size
             tally[1] = order[start]
+            tally[5] = pairs
         if pairs > 0 and limit and size > limit:
             tally[2] += 1
             tally[3] += pairs

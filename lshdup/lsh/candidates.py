@@ -43,8 +43,9 @@ _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
 class Buckets:
     """The largest bucket of a band table, and the buckets skipped for their size.
 
-    largest : number of documents in the largest bucket.
+    largest : number of documents in the largest bucket, the one of the most pairs.
     example : the first of them.
+    most : number of its pairs.
     skipped : number of buckets above the limit.
     documents : number of documents in at least one skipped bucket.
     pairs : number of pairs in skipped buckets, once for each bucket; other bands may meet them.
@@ -55,6 +56,7 @@ class Buckets:
     skipped: int = 0
     documents: int = 0
     pairs: int = 0
+    most: int = 0
 
 
 NO_BUCKETS = Buckets()
@@ -70,7 +72,7 @@ def say_large_bucket(
 
     names : of all documents. clustering : whether clusters are made of it, or pairs.
     """
-    size, pairs = buckets.largest, buckets.largest * (buckets.largest - 1) // 2
+    size, pairs = buckets.largest, buckets.most
     if buckets.skipped or (size <= _MANY_DOCUMENTS and pairs < _MANY_PAIRS):
         return
     means = (
@@ -120,7 +122,7 @@ class SharedBuckets:
         arrays, (bands, m) = run.arrays, table.order.shape
         members: list[NDArray[np.uint32]] = [np.zeros(0, np.uint32)] * bands
         ends = members.copy()
-        tallies = np.zeros((bands, 5), np.int64)
+        tallies = np.zeros((bands, 6), np.int64)
         skipped: NDArray[np.bool_] = arrays.zeros(table.documents if max_bucket else 0, np.bool_)
 
         def look(part: slice) -> None:
@@ -137,13 +139,13 @@ class SharedBuckets:
                 skipped[room[m - int(tally[4]) :]] = True
 
         run_in_parts(bands, run.jobs, look, least=1)
-        largest, example = tallies[tallies[:, 0].argmax(), :2].tolist() if bands else (0, 0)
-        _, _, buckets, pairs, _ = tallies.sum(axis=0).tolist()
+        largest, example, *_, most = tallies[tallies[:, 5].argmax()].tolist() if bands else [0] * 3
+        _, _, buckets, pairs, *_ = tallies.sum(axis=0).tolist()
         root: NDArray[np.uint32] = arrays.compute(table.documents, np.uint32, rows_of)
         for each, stops in zip(members, ends, strict=True):
             join_buckets(each, stops, root)
         find_roots(root)
-        counts = Buckets(largest, example, buckets, int(np.count_nonzero(skipped)), pairs)
+        counts = Buckets(largest, example, buckets, int(np.count_nonzero(skipped)), pairs, most)
         return cls(counts, members, ends, root)
 
 

@@ -37,6 +37,22 @@ class Anchors:
         return len(self.positions)
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Sequences of tokens in which passages are looked for.
+
+    sequences : the tokens of each text, in order and with repeats.
+    anchors : of the sequences, so many that a passage has one.
+    documents : int64 array, below 2^32, the document of each sequence.
+    origins : uint32 array, of each sequence; a passage has places of two. Empty: of any.
+    """
+
+    sequences: RaggedSets
+    anchors: Anchors
+    documents: NDArray[np.int64]
+    origins: NDArray[np.uint32]
+
+
 def plan_grams(least: int) -> tuple[int, int]:
     """Return tokens of a gram and grams of a window, so that passages of `least` have an anchor.
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, release_pages, slices_of
-from lshdup.base.ragged import RaggedSets, offsets_of, ranges
+from lshdup.base.ragged import offsets_of, ranges
 from lshdup.base.run import Run, run_parts
 from lshdup.kernels.passages import (
     ActivePlaces,
@@ -44,7 +44,7 @@ from lshdup.kernels.passages import (
 from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import PassageParams
-from lshdup.passages.anchors import Anchors
+from lshdup.passages.anchors import Texts
 
 #: Bytes that the sort of one anchor takes, and the most that the sort of a part takes.
 _SORT_BYTES, _MOST_TO_SORT = 48, 128 << 20
@@ -132,29 +132,17 @@ class Passages:
 _Runs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def find_passages(
-    run: Run,
-    sequences: RaggedSets,
-    anchors: Anchors,
-    params: PassageParams,
-    *,
-    documents: NDArray[np.int64] | None,
-    origins: NDArray[np.uint32] = NO_ORIGINS,
-) -> Passages:
-    """Find the passages of sequences of tokens.
+def find_passages(run: Run, texts: Texts, params: PassageParams) -> Passages:
+    """Find the passages of texts.
 
     run : plans the memory for the anchors that recur: to sort them, and 12 bytes for each. Beside
         it, the answer is held.
-    sequences : the tokens of each document, in order and with repeats.
-    anchors : of the sequences, so many that a passage of `params.least` tokens has one.
-    documents : int64 array, the document of each sequence; None: its number.
-    origins : uint32 array, of each sequence; a passage has places of two. Empty: of any.
 
     Determinism: the same at any number of jobs and with any memory.
     Cost: linear in the tokens and in tokens × places of the passages; rare anchors are compared
     with fewer than 2 × `max_documents` others.
     """
-    grouped = group_anchors(run, sequences, anchors, params, origins)
+    grouped = group_anchors(run, texts, params)
     rare, common = rare_groups(grouped), np.flatnonzero(grouped.is_rare == 0)
     longest = _longest(_in_parts(run, lambda *part: _compare(grouped, rare, *part)))
     run.progress("passages", 1, 3)
@@ -167,20 +155,13 @@ def find_passages(
     ]
     run.progress("passages", 3, 3)
     lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
-    offsets = grouped.offsets
-    if documents is not None:
-        places, offsets = _by_document(run, counts, places, offsets, documents)
+    places, offsets = _by_document(run, counts, places, grouped.offsets, texts.documents)
     return _in_order(lengths, counts, places, offsets)
 
 
-def group_anchors(
-    run: Run,
-    sequences: RaggedSets,
-    anchors: Anchors,
-    params: PassageParams,
-    origins: NDArray[np.uint32],
-) -> Grouped:
+def group_anchors(run: Run, texts: Texts, params: PassageParams) -> Grouped:
     """Group the anchors by their hashes: sort the hashes in parts that fit into memory."""
+    sequences, anchors = texts.sequences, texts.anchors
     n = len(anchors)
     bits = 0
     while bits < 12 and (_SORT_BYTES * n) >> bits > min(run.memory, _MOST_TO_SORT):
@@ -216,7 +197,7 @@ def group_anchors(
     return Grouped(
         np.ascontiguousarray(sequences.values), np.ascontiguousarray(sequences.offsets),
         anchors.positions, anchors.hashes, members, starts, all_sizes, group_of,
-        is_rare.view(np.uint8), anchors.gram, anchors.window, params.least, origins,
+        is_rare.view(np.uint8), anchors.gram, anchors.window, params.least, texts.origins,
         params.gap,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Pairs of documents by the passages that they share.
+"""Pairs of documents by the passages that they share, and the documents that cover a text.
 
 *Common run.* Two places with the same tokens, one in each of two documents, at least `least`, that
 cannot be longer; with a gap a chain of such runs (`passages.finding`). The common runs of a pair
@@ -7,17 +7,19 @@ anchor is common, in more than `max_documents` documents, are not found.
 """
 
 import threading
+from heapq import heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, release_pages
-from lshdup.base.ragged import RaggedSets
+from lshdup.base.ragged import distinct, ranges
 from lshdup.base.run import Run, run_parts
 from lshdup.kernels.sharing import CommonRuns, list_runs, measure_pairs
 from lshdup.params import PassageParams
-from lshdup.passages.anchors import Anchors
+from lshdup.passages.anchors import Texts
 from lshdup.passages.finding import AT_ONCE, GROUPS_AT_ONCE, group_anchors, rare_groups
 
 _HALF, _LOW_HALF = np.uint64(32), np.uint64((1 << 32) - 1)
@@ -55,26 +57,23 @@ class SharingPairs:
 
 
 def find_common_runs(
-    run: Run,
-    sequences: RaggedSets,
-    anchors: Anchors,
-    params: PassageParams,
-    *,
-    documents: NDArray[np.int64],
-    origins: NDArray[np.uint32],
-    lefts: int,
+    run: Run, texts: Texts, params: PassageParams, *, with_first: bool = False
 ) -> tuple[CommonRuns, int]:
     """Find the common runs of any two documents.
 
     Returns them, and how often the most common gram stands of which an anchor finds no run; 0: all
     anchors find runs.
 
-    sequences, anchors, documents, origins : as of `find_passages`; documents are below 2^32.
-    lefts : only runs with a place in one of the first `lefts` sequences.
+    with_first : only runs with a place in the first sequence. An anchor is common then if its gram
+        stands there at more than twice as many anchors as `max_documents`, wherever else it stands.
 
     Memory: 32 bytes a run, of the run. Cost: as of `find_passages`.
     """
-    grouped = group_anchors(run, sequences, anchors, params, origins)
+    grouped, lefts = group_anchors(run, texts, params), len(texts.sequences)
+    if with_first:
+        mine = np.append(grouped.positions[grouped.members] < texts.sequences.offsets[1], False)
+        is_rare = np.add.reduceat(mine, grouped.starts, dtype=np.int64) <= 2 * params.max_documents
+        grouped, lefts = grouped._replace(is_rare=is_rare.view(np.uint8)), 1
     rare, largest, lock = rare_groups(grouped), int(grouped.sizes.max()), threading.Lock()
     kept = [GrowingArray(each, run.arrays) for each in (np.uint64, *[np.int64] * 3)]
 
@@ -85,7 +84,7 @@ def find_common_runs(
         for at in range(0, len(groups), GROUPS_AT_ONCE):
             some, state = groups[at : at + GROUPS_AT_ONCE], np.zeros(2, np.int64)
             while state[0] < len(some):
-                found = list_runs(grouped, some, documents, lefts, holders, state, out)
+                found = list_runs(grouped, some, texts.documents, lefts, holders, state, out)
                 with lock:
                     for column, values in zip(kept, out, strict=True):
                         column.append(values[:found])
@@ -97,26 +96,16 @@ def find_common_runs(
 
 
 def find_sharing_pairs(
-    run: Run,
-    sequences: RaggedSets,
-    anchors: Anchors,
-    params: PassageParams,
-    *,
-    documents: NDArray[np.int64],
-    origins: NDArray[np.uint32],
-    threshold: float = 0.0,
+    run: Run, texts: Texts, params: PassageParams, *, threshold: float = 0.0
 ) -> SharingPairs:
     """Find the pairs of documents with common runs that make so large a share of one of the two.
 
-    sequences, anchors, documents, origins : as of `find_common_runs`.
     threshold : the smallest share.
 
     Determinism: the same at any number of jobs and with any memory.
     Memory: about 130 bytes a common run, of the run.
     """
-    runs, most_common = find_common_runs(
-        run, sequences, anchors, params, documents=documents, origins=origins, lefts=len(sequences)
-    )
+    runs, most_common = find_common_runs(run, texts, params)
     n, arrays, measured = len(runs.pairs), run.arrays, []
     for starts in (runs.starts, runs.others):
         order = arrays.order(n, [runs.pairs.__getitem__, starts.__getitem__])
@@ -125,8 +114,8 @@ def find_sharing_pairs(
         measured.append([each[:found] for each in out])
     (pairs, left, longest, places), (_, right, _, others) = measured
     np.minimum(places, others, out=places)
-    sizes = np.zeros(int(documents.max(initial=0)) + 1, np.int64)
-    sizes[documents] = sequences.sizes
+    sizes = np.zeros(int(texts.documents.max(initial=0)) + 1, np.int64)
+    sizes[texts.documents] = texts.sequences.sizes
     every = SharingPairs(sizes, most_common, pairs, left, right, longest, places)
     best = arrays.compute(len(pairs), np.float64, lambda some: np.maximum(*every.shares(some)))
     kept = arrays.where(len(pairs), lambda some: best[some] >= threshold)
@@ -134,3 +123,32 @@ def find_sharing_pairs(
     rows = arrays.take(kept, arrays.order(len(kept), keys))
     columns = (pairs, left, right, longest, places)
     return SharingPairs(sizes, most_common, *(arrays.take(each, rows) for each in columns))
+
+
+def find_cover(run: Run, texts: Texts, params: PassageParams) -> list[tuple[int, int, int]]:
+    """Find the documents that together cover the first text: each has the most tokens that none
+    before it has, as long as these are `params.least`; of equal ones it is the first.
+
+    Returns the number of each, how many tokens are new, and how many it has in common with the
+    text; tokens of the text, each counted once.
+
+    texts : the first one is document 0.
+    """
+    runs, _ = find_common_runs(run, texts, params, with_first=True)
+    size = int(texts.sequences.offsets[1])
+    order = np.lexsort((runs.starts, runs.pairs))
+    holders, starts, sizes = runs.pairs[order], runs.starts[order], runs.sizes[order]
+    cuts = np.flatnonzero(np.diff(holders, prepend=0, append=0)).tolist()
+    # The new tokens of a document only become fewer: an earlier number bounds them.
+    waiting = [(-size, int(holders[a]), a, b) for a, b in pairwise(cuts)]
+    is_new, cover = np.ones(size, bool), []
+    while waiting:
+        _, document, a, b = heappop(waiting)
+        tokens = distinct(ranges(starts[a:b], sizes[a:b]))[0]
+        new = int(is_new[tokens].sum())
+        if waiting and (-new, document) > waiting[0][:2]:
+            heappush(waiting, (-new, document, a, b))
+        elif new >= params.least:
+            cover.append((document, new, len(tokens)))
+            is_new[tokens] = False
+    return cover

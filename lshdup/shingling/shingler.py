@@ -340,14 +340,15 @@ class Shingler:
         return self.shingle_decoded(texts)[0]
 
     def shingle_decoded(self, texts: list[bytes]) -> tuple[RaggedSets, NDArray[np.uint64]]:
-        """Return the sorted shingle sets of texts, as `shingle_texts`, and their `text_prints`.
+        """Return the sorted shingle sets of texts, as `shingle_texts`, or their sequences; and
+        their `text_prints`.
 
         Raise InputError if one is too long.
         """
         made, too_long = self._shingle_texts(texts)
         if too_long:
             raise too_long_error(texts[too_long[0]])
-        return made.sets.sort(), made.text_prints
+        return made.sets if self._in_order else made.sets.sort(), made.text_prints
 
     def _shingle_texts(self, texts: list[bytes]) -> tuple[_ShingledTexts, list[int]]:
         """Return sets in memory of their own, and which texts are too long and have empty sets.

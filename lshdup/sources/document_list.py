@@ -273,6 +273,18 @@ class DocumentList:
         row = f"row {self.locations.starts[index] + 1} of" if kind == Kind.PARQUET else "in"
         return f"{row} {os.fsdecode(self.path(index))}"
 
+    def count_lines_before(self, index: int) -> int | None:
+        """Return the number of lines of its file before a document; None if it is a part of another
+        kind than what --split cuts from a text, or the file is another one now.
+        """
+        kind = Kind(self._kind(index))
+        if not kind.is_split:
+            return 0 if kind == Kind.FILE else None
+        path, start = self.path(index), int(self.locations.starts[index])
+        with suppress(OSError, RecordError), self.record_files.reader(path, kind) as text:
+            return text.count_lines(start)
+        return None
+
     def record_location(self, index: int) -> RecordLocation | None:
         """Return where a document is that is a record, or None."""
         if self._kind(index) < Kind.JSON:

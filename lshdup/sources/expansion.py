@@ -81,7 +81,7 @@ def expand_records(
         key = path, size, int(documents.mtimes[index])
         try:
             records = known_records.get(key)
-            if records is None and not (kind == Kind.SPLIT and key in known_records):
+            if records is None and not (kind.is_split and key in known_records):
                 records = documents.record_files.list_records(run, documents.path(index), kind)
         except RecordError as error:
             skip(index, Skipped(path, error.reason, error.detail))

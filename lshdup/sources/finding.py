@@ -24,7 +24,7 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.base.wording import count_of, did_you_mean, join_names, printable, quoted
 from lshdup.errors import InputError
-from lshdup.params import ACCEPTED_FILE, DocumentParams
+from lshdup.params import ACCEPTED_FILE, SPLITS, DocumentParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.expansion import KnownRecords, expand_records, list_lines
 from lshdup.sources.files import stat_files
@@ -84,13 +84,13 @@ def find_documents(
     if id_lists:
         return replace(list_lines(finder.run, files), skipped=tuple(skipped))
     folder = None if store is None else Path(os.fsdecode(store))
-    opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes)
+    opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes, params.formats)
     too_large = set()
     for (path, *stamp), known in known_records.items():
         at = files.names.find(path) if known is not None and known.kind == Kind.MBOX else None
         was_mailbox = at is not None and stamp == [files.sizes[at], files.mtimes[at]]
         was_mailbox = was_mailbox and not params.whole
-        if was_mailbox and finder.records.get(path, Kind.SPLIT) == Kind.SPLIT:
+        if was_mailbox and finder.records.get(path, Kind.SPLIT).is_split:
             if stamp[0] <= params.max_bytes:
                 finder.records[path] = Kind.MBOX
             else:  # Only one that --split cuts may be so large.
@@ -103,8 +103,10 @@ def find_documents(
             run.skipped(each.skipped)
             skipped.append(each if each.record else SkippedFile(each.skipped))
     found = replace(found, skipped=tuple(skipped))
-    if params.split and Kind.SPLIT not in found.kinds:
-        run.warn(f"--split {quoted(params.split)} matches no line of any text file: none was cut")
+    if params.split and found.kinds.isdisjoint((Kind.SPLIT, Kind.SECTION)):
+        none = "matches no line of any text file"
+        none = f"finds no {params.split} in any file" if params.split in SPLITS else none
+        run.warn(f"--split {quoted(params.split)} {none}: none was cut")
     return found
 
 
@@ -345,9 +347,9 @@ class Finder:
         if (
             kind == Kind.FILE
             and params.split
-            and not bare_name(name).lower().endswith(PAGE_ENDINGS)
+            and (params.split in SPLITS or not bare_name(name).lower().endswith(PAGE_ENDINGS))
         ):
-            kind = Kind.SPLIT
+            kind = Kind.SECTION if params.split in SPLITS else Kind.SPLIT
         if kind == Kind.FILE and named and params.whole and is_mailbox_file(name):
             kind = Kind.MBOX
         if kind != Kind.FILE and not self.id_lists:

@@ -7,7 +7,9 @@ Lines are found without parsing them: a file of any size costs one pass and 24 b
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
@@ -18,9 +20,17 @@ from lshdup.base.mbox import LOOKAHEAD, bare_mail, find_mails
 from lshdup.base.ragged import StringTable
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread, pread_into
+from lshdup.params import SPLITS
 from lshdup.sources.files import Buffer, Contents, read_spans
 from lshdup.sources.readers import ContentReader, Reader
-from lshdup.sources.records import MESSAGE_ID, RecordError, RecordList, SkippedRecord
+from lshdup.sources.records import (
+    MESSAGE_ID,
+    RecordError,
+    RecordList,
+    SkippedRecord,
+    distinct_names,
+)
+from lshdup.text.sections import find_sections
 
 #: Bytes read at a time to find where lines and mails begin, and to read records.
 _SCAN_BYTES, _READ_BYTES = 1 << 22, 1 << 22
@@ -172,28 +182,47 @@ class IdList(Reader):
 
 
 class SplitFile(Reader):
-    """A text that --split cuts: a document begins at each line that matches."""
+    """A text that --split cuts: a document begins at each section, or line that matches."""
 
     def list_records(self) -> RecordList | None:
-        """Return the documents; None if no line matches, or the file is no text in lines: binary,
-        HTML, or an office document.
+        """Return the documents; None if there are none.
 
-        What stands before the first line that matches is skipped. Of a line of more than `longest`
-        bytes only the beginning is looked at.
+        What stands before the first line that matches is skipped.
+        """
+        size = os.fstat(self.file).st_size
+        if self.fields.split not in SPLITS:
+            begins = self._matching_lines()
+            found = [(*span, b"") for span in pairwise([*begins, size])]
+        elif size > self.longest:
+            return None
+        else:
+            text, is_extracted = pread(self.file, size, 0), not self.is_own
+            found = find_sections(text, self.path, self.fields.split, is_extracted=is_extracted)
+        if not found:
+            return None
+        spans = np.array([span for *span, _ in found], np.int64)
+        starts, ends = np.ascontiguousarray(spans.T)
+        has_preamble = pread(self.file, min(found[0][0], _HEAD), 0).strip()
+        skipped = [SkippedRecord(0, Reason.PREAMBLE)] if has_preamble else []
+        listed = RecordList.of(starts, ends - starts, self.longest, skipped=skipped)
+        if not found[0][-1]:
+            return listed
+        names = distinct_names(name for *_, name in found)
+        own = StringTable.from_strings(names[number - 1] for number in listed.numbers.tolist())
+        return replace(listed, names=own)
+
+    def _matching_lines(self) -> list[int]:
+        """Return where lines begin that match; none if the file is no text in lines: binary, HTML,
+        or an office document.
+
+        Of a line of more than `longest` bytes only the beginning is looked at.
         """
         head = pread(self.file, _HEAD, 0)
         if b"\0" in head or head.startswith(_WHOLE) or looks_like_html(head, b""):
-            return None
+            return []
         matches = re.compile(os.fsencode(self.fields.split)).search
         lines = begins_of_lines(self.file, self.longest)
-        begins = [at for at, line in lines if matches(line.removesuffix(b"\r"))]
-        if not begins:
-            return None
-        starts = np.array(begins, np.int64)
-        lengths = np.diff(starts, append=os.fstat(self.file).st_size)
-        has_preamble = pread(self.file, min(begins[0], _HEAD), 0).strip()
-        skipped = [SkippedRecord(0, Reason.PREAMBLE)] if has_preamble else []
-        return RecordList.of(starts, lengths, self.longest, skipped=skipped)
+        return [at for at, line in lines if matches(line.removesuffix(b"\r"))]
 
 
 class Mailbox(ContentReader):

@@ -35,6 +35,7 @@ from lshdup.base.system import pread
 from lshdup.base.wording import quoted
 from lshdup.errors import InputError
 from lshdup.kernels.helpers import PADDING
+from lshdup.params import DEFAULT_FORMATS, FormatLimits
 from lshdup.sources.files import Buffer, Contents, read_spans
 from lshdup.sources.records import (
     Kind,
@@ -47,6 +48,7 @@ from lshdup.sources.records import (
     most_unpacked,
     too_large_unpacked,
 )
+from lshdup.text.sections import PLAIN_HEAD, is_plain, text_with_sections
 
 if TYPE_CHECKING:
     from lshdup.sources.parquet import ParquetFile
@@ -63,6 +65,7 @@ _READERS = {
     Kind.CSV: ("delimited", "DelimitedFile"),
     Kind.MBOX: ("lines", "Mailbox"),
     Kind.SPLIT: ("lines", "SplitFile"),
+    Kind.SECTION: ("lines", "SplitFile"),
     Kind.TAR: ("archives", "TarFile"),
     Kind.ZIP: ("archives", "ZipFile"),
     Kind.WARC: ("archives", "WarcFile"),
@@ -164,10 +167,11 @@ class Reader:
     file : descriptor, of the unpacked file.
     fields : what of it is a document.
     longest : records of more bytes are skipped.
+    path : where the file is.
     """
 
-    def __init__(self, file: int, fields: RecordFields, longest: int) -> None:
-        self.file, self.fields, self.longest = file, fields, longest
+    def __init__(self, file: int, fields: RecordFields, longest: int, path: bytes = b"") -> None:
+        self.file, self.fields, self.longest, self.path = file, fields, longest, path
 
     def list_records(self) -> RecordList | None:
         """Return the records; None if the file is one document. Raises RecordError if the file has
@@ -201,6 +205,17 @@ class Reader:
         Raises as `list_records`. Parameters are as of `texts`.
         """
         raise NotImplementedError
+
+    def count_lines(self, start: int) -> int | None:
+        """Return the number of lines before a byte; None if the file is a temporary one."""
+        if not self.is_own:
+            return None
+        return pread(self.file, start, 0).count(b"\n")
+
+    @property
+    def is_own(self) -> bool:
+        """Whether records are read from the file itself, not from a temporary one."""
+        return os.path.samestat(os.fstat(self.file), os.stat(self.path))
 
     def declare(self, start: int, name: bytes) -> bytes:
         """Return the name of a record, as `base.forms` declares mails and pages."""
@@ -246,6 +261,7 @@ class RecordFiles:
     folder : where to unpack; None: where the system has temporary files.
     fields : where text and id are in a record.
     longest : texts of more bytes are skipped.
+    formats : bounds for reading office documents.
     """
 
     def __init__(
@@ -253,19 +269,21 @@ class RecordFiles:
         folder: Path | None = None,
         fields: RecordFields = RecordFields(),
         longest: int = 1 << 31,
+        formats: FormatLimits = DEFAULT_FORMATS,
     ) -> None:
         self.folder = folder
         self.fields = fields
         self.longest = longest
+        self.formats = formats
         self._lock = threading.Lock()
         self._unpacked: dict[tuple[bytes, _Stamp], _Unpacked] = {}
         self._parquet: dict[tuple[bytes, _Stamp], ParquetFile] = {}
         # Threads that read; the file used last is last.
         self._users: dict[tuple[bytes, _Stamp], int] = {}
 
-    def __reduce__(self) -> tuple[type["RecordFiles"], tuple[Path | None, RecordFields, int]]:
+    def __reduce__(self) -> tuple[type["RecordFiles"], tuple[object, ...]]:
         """Pickle without open files, which are opened again when they are needed."""
-        return RecordFiles, (self.folder, self.fields, self.longest)
+        return RecordFiles, (self.folder, self.fields, self.longest, self.formats)
 
     def __del__(self) -> None:
         # In a circle of objects a file would be collected before the `_Unpacked` that closes it.
@@ -273,7 +291,7 @@ class RecordFiles:
             unpacked.file.close()
 
     def list_records(self, run: Run, path: bytes, kind: Kind) -> RecordList | None:
-        """Return the records of a file; None if --split finds no line in it: it is one document.
+        """Return the records of a file; None if --split finds none in it: it is one document.
 
         Raises RecordError if the file has none to give, OSError if it cannot be read.
         """
@@ -282,8 +300,10 @@ class RecordFiles:
                 return parquet.list_records(run, self.fields.id)
         with self.reader(path, kind) as reader:
             listed = reader.list_records()
-        is_below = kind.is_archive or (kind == Kind.MBOX and listed and listed.names)
-        listed = _below(path, listed) if listed and is_below else listed
+        if listed and kind == Kind.SECTION and listed.names:
+            listed = _below(path, listed)
+        elif listed and (kind.is_archive or (kind == Kind.MBOX and listed.names)):
+            listed = _below(path + b"/", listed)
         return listed and listed.kept_by(run)
 
     def texts(
@@ -352,22 +372,19 @@ class RecordFiles:
         module, name = _READERS[kind]
         made: type[Reader] = getattr(import_module(f"lshdup.sources.{module}"), name)
         with self.lines(path, kind) as file:
-            yield made(file, self.fields, self.longest)
+            yield made(file, self.fields, self.longest, path)
 
     @contextmanager
     def lines(self, path: bytes, kind: Kind = Kind.JSON) -> Iterator[int]:
-        """Yield the descriptor of a file of lines or of an archive, unpacked if it is compressed.
+        """Yield the descriptor of a file of lines or of an archive, unpacked if it is compressed;
+        of a file with sections that is not plain text, that of its text.
 
         Raises as `list_records` does.
         """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (bytes path)
-            head = pread(file.fileno(), HEAD, 0)
-            if not name_of(head):
+            if _is_ready(file.fileno(), path, kind):
                 yield file.fileno()
                 return
-            if not can_unpack(head):
-                message = f"{quoted(path)} is packed by zstd, which needs backports.zstd"
-                raise InputError(message, PIP)
             with self._lock:  # Other threads that need the file wait.
                 known = path, _stamp(os.fstat(file.fileno()))
                 unpacked = self._unpacked.pop(known, None)
@@ -382,6 +399,11 @@ class RecordFiles:
         yield unpacked.file.fileno()
 
     def _unpack(self, path: bytes, kind: Kind) -> IO[bytes]:
+        if kind == Kind.SECTION:
+            is_large = os.stat(path).st_size > self.longest
+            data = b"" if is_large else Path(os.fsdecode(path)).read_bytes()
+            how = self.fields.split, self.longest, self.formats
+            return unpack_to(path, self.folder, text=text_with_sections(data, path, *how))
         if not kind.is_archive:
             return unpack_to(path, self.folder, self.longest)
         most = most_unpacked(os.stat(path).st_size, self.longest)
@@ -432,14 +454,26 @@ class _Unpacked:
         self.file.close()
 
 
+def _is_ready(file: int, path: bytes, kind: Kind) -> bool:
+    """Return whether records are read from a file as it is. Raises InputError if no package can
+    unpack it.
+    """
+    if kind == Kind.SECTION:
+        return is_plain(pread(file, PLAIN_HEAD, 0), path)
+    head = pread(file, HEAD, 0)
+    if not can_unpack(head):
+        message = f"{quoted(path)} is packed by zstd, which needs backports.zstd"
+        raise InputError(message, PIP)
+    return not name_of(head)
+
+
 def _stamp(status: os.stat_result) -> _Stamp:
     return status.st_size, status.st_mtime_ns
 
 
-def _below(path: bytes, listed: RecordList) -> RecordList:
-    """Return the members of an archive, or mails with ids, under the names FILE/NAME."""
+def _below(prefix: bytes, listed: RecordList) -> RecordList:
+    """Return the members of an archive, mails with ids, or sections under names of their file."""
     assert listed.names is not None
-    prefix = path + b"/"
     names = StringTable.from_strings(prefix + name for name in listed.names)
     skipped = [
         each._replace(name=prefix + each.name) if each.name else each for each in listed.skipped

@@ -33,6 +33,7 @@ class Kind(enum.IntEnum):
     WARC = 8  # a response or a converted text of a crawl
     WIKI = 9  # a page of a MediaWiki dump
     SPLIT = 10  # lines from one that --split matches to the next
+    SECTION = 11  # a part of a text from a heading to the next, a page, a paragraph
 
     @property
     def is_archive(self) -> bool:
@@ -51,7 +52,12 @@ class Kind(enum.IntEnum):
         """Whether a document is text when it is read; else it is the content of a file: perhaps a
         mail, a page, an office document, compressed, or binary.
         """
-        return self.is_row or self == Kind.WIKI
+        return self.is_row or self in (Kind.WIKI, Kind.SECTION)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether --split makes documents of a file, which else is one."""
+        return self in (Kind.SPLIT, Kind.SECTION)
 
 
 #: Kinds whose documents are rows with fields.
@@ -145,7 +151,7 @@ class RecordFields:
         several names of texts (`split_fields`), the text is those that are not null, each as a
         part of it (`base.forms`).
     hidden : whether members of archives are taken whose path has a name that begins with a dot.
-    split : regular expression; a document of other files begins at each line that matches.
+    split : as of `DocumentParams`; how other files are cut.
     """
 
     text: str = "text"

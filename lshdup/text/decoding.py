@@ -15,6 +15,7 @@ from lshdup.base import compression
 from lshdup.base.forms import (
     BLANK_LINE,
     MAIL_ENDINGS,
+    PAGE_END,
     PAGE_ENDINGS,
     PART,
     Form,
@@ -256,7 +257,8 @@ def _read_office(data: bytes, file_type: str, limits: FormatLimits) -> Text:
     result = extract(data, file_type, limits)
     if result.reason is not None:
         return Text(reason=result.reason, detail=result.detail or file_type)
-    return Text(result.utf8, form=Form.OFFICE, office=file_type)
+    text = result.utf8.replace(PAGE_END, b"") if file_type == "pdf" else result.utf8
+    return Text(text, form=Form.OFFICE, office=file_type)
 
 
 def _decode_as(

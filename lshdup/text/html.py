@@ -16,6 +16,7 @@ _BLOCKS = frozenset(
     "figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr li main menu nav ol option p "
     "pre search section summary table tbody td tfoot th thead tr ul".split()
 )
+_HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
 _MAY_HIDE = re.compile(rb"(?i)hidden")
 
 #: The parser takes a step of some ns for each element that is open at a tag. Pages of up to
@@ -61,13 +62,14 @@ def find_obstacle(page: bytes) -> str:
     return ""
 
 
-def visible_text(page: bytes, *, quotes: bool) -> bytes:
+def visible_text(page: bytes, *, quotes: bool, marks: bool = False) -> bytes:
     """Return the text that a reader of a page sees, as UTF-8: without scripts and hidden elements.
 
     Block elements begin and end a line; inline elements do not.
 
     page : UTF-8.
     quotes : whether the text has block quotations.
+    marks : whether each heading is one line, which begins with a form feed; nothing else has one.
     Cost: one walk over the parsed page at any nesting; about a microsecond a tag.
     """
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
@@ -84,6 +86,7 @@ def visible_text(page: bytes, *, quotes: bool) -> bytes:
     ):
         return b""
     parts: list[str] = []
+    opened = 0  # the number of parts before a heading
     # The open elements, for the way back: a recursion would end at a depth of some hundreds.
     stack: list[LexborNode] = []
     node = body.first_child
@@ -91,12 +94,16 @@ def visible_text(page: bytes, *, quotes: bool) -> bytes:
         if node is None:
             node = stack.pop()
             if node.tag in _BLOCKS:
+                if marks and node.tag in _HEADINGS:
+                    words = " ".join("".join(parts[opened:]).split())
+                    parts[opened:] = ["\f", words] if words else []
                 parts.append("\n")
             node = node.next
             continue
         tag = node.tag
         if tag == "-text":
-            parts.append(node.text_content or "")
+            text = node.text_content or ""
+            parts.append(text.replace("\f", " ") if marks else text)
         elif (
             tag
             and tag[0] != "-"
@@ -105,6 +112,7 @@ def visible_text(page: bytes, *, quotes: bool) -> bytes:
         ):
             if tag in _BLOCKS:
                 parts.append("\n")
+                opened = len(parts) if tag in _HEADINGS else opened
             stack.append(node)
             node = node.first_child
             continue

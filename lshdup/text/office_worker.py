@@ -270,8 +270,8 @@ def clean(text: str, file_type: str, pages: list[str]) -> str:
     pages : the text of each page of a PDF.
     """
     if file_type == "pdf":
-        pages = [page.replace("\r\n", "\n").replace("\r", "\n") for page in pages] or [text]
-        text = _join_hyphenated("\n".join(_remove_running_lines(pages)))
+        pages = [_LINE_END.sub("\n", page) for page in pages] or [text]
+        text = _join_hyphenated("\n\f".join(_remove_running_lines(pages)))
     elif file_type in ("docx", "odt", "rtf"):
         text = _NOTE_MARK.sub("", text)
     if file_type == "rtf":
@@ -367,6 +367,7 @@ def _visible_rtf(data: bytes) -> Iterator[bytes]:
 
 # --- PDF ---------------------------------------------------------------------------------------
 
+_LINE_END = re.compile(r"\r\n|\r|\f")
 _DIGITS = re.compile(r"\d+")
 #: Running lines are looked for among the first and last _EDGE lines, from _FEWEST_PAGES pages on.
 _EDGE, _FEWEST_PAGES = 2, 3

@@ -49,7 +49,7 @@ class SharedPassage:
     tokens : its length.
     text : as it stands in the first document.
     a, b : where it stands; None where a text has no lines of its own: in pages, mails, office
-        documents, packed files, and parts of files.
+        documents, packed files, and parts of files but for those that --split cuts.
     """
 
     tokens: int
@@ -74,7 +74,7 @@ class PassageFinder:
         left, right = self._read_once(a), self._read_once(b)
         if left is None or right is None:
             return None
-        (of_a, has_lines_a), (of_b, has_lines_b) = left, right
+        (of_a, before_a), (of_b, before_b) = left, right
         changes = align_tokens(of_a, of_b, self._params).changes
         alike = [change for change in changes if change.kind == ALIKE]
         if not alike:
@@ -84,14 +84,14 @@ class PassageFinder:
         return SharedPassage(
             longest.tokens,
             of_a.text[start:end].decode("utf-8", "replace"),
-            _lines(of_a.text, start, end) if has_lines_a else None,
-            _lines(of_b.text, *_span(of_b, longest.b_start, longest.b_end))
-            if has_lines_b
-            else None,
+            _lines(of_a.text, start, end, before_a),
+            _lines(of_b.text, *_span(of_b, longest.b_start, longest.b_end), before_b),
         )
 
-    def _read(self, document: int) -> tuple[LocatedText, bool] | None:
-        """Return the tokens of a document, and whether its text has lines."""
+    def _read(self, document: int) -> tuple[LocatedText, int | None] | None:
+        """Return the tokens of a document, and the lines before it in its file; None if its text
+        has no lines.
+        """
         documents, number = find_in_lists(self._lists, document)
         if self._params.tokens == "ids":
             return None
@@ -100,7 +100,7 @@ class PassageFinder:
         for at, text in decode_batch(batch, every, self._params, documents.formats):
             located = locate_tokens(text.utf8, self._params)
             is_plain = find_offsets(batch.content(at), text, np.zeros(1, np.int64)) is not None
-            return located, is_plain and documents.is_file(number)
+            return located, documents.count_lines_before(number) if is_plain else None
         return None
 
 
@@ -109,9 +109,12 @@ def _span(located: LocatedText, first: int, end: int) -> tuple[int, int]:
     return int(located.starts[first]), int(located.ends[end - 1])
 
 
-def _lines(text: bytes, start: int, end: int) -> Lines:
-    """Return where bytes from start to end - 1 of a text are."""
-    return Lines(*_place(text, start), *_place(text, end))
+def _lines(text: bytes, start: int, end: int, before: int | None) -> Lines | None:
+    """Return where bytes from start to end - 1 of a text are. before : lines before the text."""
+    if before is None:
+        return None
+    (first, column), (last, end_column) = _place(text, start), _place(text, end)
+    return Lines(before + first, column, before + last, end_column)
 
 
 def _place(text: bytes, at: int) -> tuple[int, int]:

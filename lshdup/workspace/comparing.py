@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import slices_of
+from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import EVERY_SET
@@ -45,6 +47,8 @@ from lshdup.workspace.loading import (
 )
 from lshdup.workspace.request import Request, merge_params
 from lshdup.workspace.workspace import Workspace
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,16 @@ class Comparison:
 
     def names(self, documents: NDArray[np.int64]) -> list[bytes]:
         """Return the names of documents (ascending int64 array) as typed from here."""
-        parts = zip(self.lists, self.sides.separate(documents), strict=False)
-        return [name for each, rows in parts for name in each.typed_names(rows)]
+        return self.tell(documents, DocumentList.typed_names)
+
+    def tell(self, documents: NDArray[np.int64], of: Callable[..., list[T]]) -> list[T]:
+        """Return what a function says of documents (int64 array). of : called once for each side
+        with different documents of it, ascending.
+        """
+        different, _ = distinct(documents)
+        parts = zip(self.lists, self.sides.separate(different), strict=False)
+        told = [each for side, rows in parts for each in of(side, rows)]
+        return [told[at] for at in np.searchsorted(different, documents).tolist()]
 
     def find_pairs(self, relation: str | None = None) -> PairsFound:
         """Find the pairs, or load those of the last run.

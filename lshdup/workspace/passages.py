@@ -24,20 +24,21 @@ from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import AcrossParams, PassageParams, ShingleParams
-from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, select
+from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
-from lshdup.passages.sharing import SharingPairs, find_sharing_pairs
-from lshdup.shingling.shingler import ShingleBatch
+from lshdup.passages.sharing import SharingPairs, find_cover, find_sharing_pairs
+from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.sources.document_list import DocumentList
 from lshdup.store.results_io import load_passages, save_passages
 from lshdup.store.store import Store
 from lshdup.workspace.against import select_store
 from lshdup.workspace.loading import find_named, load_last_collection
+from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
 _I64 = NDArray[np.int64]
-T = TypeVar("T", Passages, SharingPairs)
+T = TypeVar("T")
 
 #: Bytes of text that a token takes, about, and its separator.
 _TOKEN_BYTES = {"word": 6, "terms": 6, "symbols": 5, "char": 1}
@@ -53,8 +54,8 @@ _MUCH_DISK = 1 << 30
 class PassagesFound(Generic[T]):
     """The passages of a collection, or those that stand both in it and in another one.
 
-    passages : passages, or the pairs that share them; documents from 0 on are those of `here`,
-        documents of `there` are behind them.
+    passages : passages, the pairs that share them, or the cover of a text; documents from 0 on are
+        those of `here`, documents of `there` are behind them.
     origins : of `find_passages`, of each document of `here`, with --across.
     here, there : the collections; there is None without --against. Their sizes are in tokens.
     """
@@ -119,6 +120,25 @@ def find_sharing_documents(
         return _read_and_find(run, sides, shingle, params, across, find)
 
 
+def find_covering_documents(
+    run: Workspace,
+    request: Request,
+    last: Collection,
+    document: NamedDocument,
+    params: PassageParams,
+) -> tuple[PassagesFound[list[tuple[int, int, int]]], int]:
+    """Find the documents of the last run that together cover another one (`find_cover`, whose
+    numbers count the text), and return them and the number of its tokens.
+    """
+    shingle, documents = _with_order(last.shingle), last.documents
+    text = Shingler(shingle, in_order=True).shingle_decoded([document.utf8(shingle)])[0]
+    if document.index >= 0:
+        rows = np.delete(np.arange(len(documents)), document.index)
+        documents = documents.take(run, rows)
+    found = _read_and_find(run, [(request, documents)], shingle, params, None, find_cover, text)
+    return found, len(text.values)
+
+
 def _find_sides(
     run: Workspace,
     request: Request,
@@ -146,13 +166,19 @@ def _read_and_find(
     params: PassageParams,
     across: AcrossParams | None,
     find: Callable[..., T],
+    text: RaggedSets | None = None,
 ) -> PassagesFound[T]:
     """Read documents, and those of the other side if there is one, and find their passages.
 
     find : `find_passages`, or a function with the same parameters.
+    text : the sequence of a text, which is a side by itself, before the others.
     """
     expected = _plan_disk(run, run.arrays.folder(), [each for _, each in sides], shingle, params)
     keeper, collections = SequenceKeeper(run, params, expected), []
+    if text is not None:
+        made = replace(ShingleBatch.empty([]), indices=np.zeros(1, np.int64), sets=text)
+        keeper.add(made.indices, keeper.keep_copy(made))
+        keeper.finish()
     for request, documents in sides:
         collection = collect(run, documents, shingle, keep=keeper)
         run.report_skipped(collection.skipped, request.documents)
@@ -160,15 +186,15 @@ def _read_and_find(
         collections.append(collection)
     sequences, anchors, numbers, first = keeper.results()
     origins = of_sequences = NO_ORIGINS
-    if len(sides) > 1:
+    if len(sides) > 1 or text is not None:
         of_sequences = run.arrays.compute(
             len(numbers), np.uint32, lambda some: rows_of(some) >= first
         )
     elif across is not None:
         origins = find_origins(run, collections[0].documents, across, sides[0][0].documents)
         of_sequences = run.arrays.take(np.append(origins, np.uint32(0)), numbers)
-    passages = find(run, sequences, anchors, params, documents=numbers, origins=of_sequences)
-    return PassagesFound(passages, origins, *collections)
+    texts = Texts(sequences, anchors, numbers, of_sequences)
+    return PassagesFound(find(run, texts, params), origins, *collections)
 
 
 def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, ShingleParams]:
@@ -178,6 +204,12 @@ def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, Shi
     if request.documents:
         shingle = _with_order(merge_params(ShingleParams, request.given))
         return find_named(run, request, shingle), shingle
+    last = load_last(run, request)
+    return last.documents, _with_order(last.shingle)
+
+
+def load_last(run: Workspace, request: Request) -> Collection:
+    """Load the collection of the last run, which may have been one for passages."""
     store = run.store
     if store is not None and store.is_last("passages"):
         last = store.load_collection("passages")
@@ -188,7 +220,7 @@ def _find_documents(run: Workspace, request: Request) -> tuple[DocumentList, Shi
         raise InputError(message, f"{RERUN} (files or folders)")
     check_conflict("the store", last.shingle, request.given, RERUN)
     request.accept(last.documents, False)
-    return last.documents, _with_order(last.shingle)
+    return last
 
 
 def _with_order(shingle: ShingleParams) -> ShingleParams:

@@ -36,6 +36,9 @@ pairs d --accepted f | --show-accepted | with --accepted
 clusters d --accepted f | --show-accepted | with --accepted
 folders d --accepted f | --show-accepted | with --accepted
 report d --accepted f | --show-accepted | with --accepted
+query d --by passages | --threshold=0.9 --measure=jaccard --same=text | with --by passages
+query d --by passages | --recall=0.9 --show-accepted | with --by passages
+query d | --least=9 --gap=1 | without --by passages
 query d --accepted f | --show-accepted | with --accepted
 accept a b | --from=- | with NAMES
 show a b --shared | --lines --measure=jaccard | with --shared

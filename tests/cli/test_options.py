@@ -149,6 +149,10 @@ shingle --output | --show d/a.txt + -o out.tsv
 report --output | -o out.html
 passages --min-tokens | 2> --min-tokens 50
 passages --emit | --emit template
+passages --threshold | ... --emit pairs + -t 0.9
+query --by | ... + --by passages
+query --least | ... --by passages + --least 42
+query --gap | d/b.txt --store kept --by passages --least 20 + --gap 2
 passages --keep | ... --emit spans + --keep longest
 passages --prefer | ... --emit spans + --prefer page.html
 --emit | --emit drop

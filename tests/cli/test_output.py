@@ -43,6 +43,7 @@ COMMANDS = {
     "passages-spans": "passages d --least 4 --emit spans --no-store",
     "query": "query one.txt 'two words.txt' -t 0.5",
     "query-containment": "query one.txt 'two words.txt' --measure containment -t 0.5",
+    "query-passages": "query one.txt 'two words.txt' --by passages --least 4",
     "query-top": "query one.txt 'two words.txt' -t 0.5 --top 1",
     "shingle": "shingle --show 'd/two words.txt'",
     "shingle-removed": "shingle --show 'd/two words.txt' --template d/one.txt",

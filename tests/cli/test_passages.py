@@ -298,8 +298,43 @@ def test_pairs_of_documents_that_share_passages(run, tmp_path):
     assert passages(run, *command, "--across", "folder") == expected[1:]
     assert passages(run, "d/x", "--against", "d/y", *command[1:]) == expected[1:]
     said = run("passages", *command, "--max-documents", "2").err
-    assert "has 3 places; a larger --max-documents counts it" in said.replace("\n", " ")
+    assert "has 3 places; a larger --max-documents counts more" in said.replace("\n", " ")
     run("passages d/x --least 20")
     assert passages(run, *command[1:-1]) == expected[:1]  # of the last run
     assert run("passages d/x d/y/d --against d/y/c --emit pairs --least 45 --check").out == b""
     assert run("passages", *command, "--check", code=1).rows[0][2] == "65"
+
+
+def test_documents_that_cover_a_text(run, tmp_path):
+    """Most new tokens first; of the store, a file, or standard input; never the text itself."""
+    parts = {name: filling(seed, 30) for seed, name in enumerate("abcd")}
+    texts = {
+        "s/1": "a b c", "s/2": "c x", "s/3": "b c d", "s/4": "d", "s/5": "x", "t": "a b c d y",
+    }  # fmt: skip
+    parts |= {"x": filling(7, 10), "y": filling(8, 3)}
+    (tmp_path / "s").mkdir()
+    for name, names in texts.items():
+        (tmp_path / name).write_text(" ".join(parts[each] for each in names.split()))
+    run("passages s --least 20")
+    data = (tmp_path / "t").read_bytes()
+    expected = [("s/1", 90, 90 / 123, 90), ("s/3", 30, 30 / 123, 90)]
+    columns = "name", "new_tokens", "share", "tokens", "query"
+    for word, stdin in (("t", b""), ("-", data)):
+        rows = run(f"query {word} --by passages --least 20 --format jsonl", stdin=stdin).lines
+        wanted = [dict(zip(columns, (*row, word), strict=True)) for row in expected]
+        assert [json.loads(row) for row in rows] == wanted
+    run("pairs s -q")  # A later run of another kind.
+    found = run("query s/2 s/3 t --by passages --least 20 --top 1").rows
+    assert found == [
+        ["s/1", "30", "0.75", "30", "s/2"],
+        ["s/1", "60", repr(60 / 90), "60", "s/3"],
+        ["s/1", "90", repr(90 / 123), "90", "t"],
+    ]
+    assert run("query s/5 --by passages --least 10 --check", code=1).rows == [
+        ["s/2", "10", "1.0", "10"]
+    ]
+    assert run("query s/5 --by passages --least 11 --check").out == b""
+    (tmp_path / "s/1").unlink()
+    assert run("query t --by passages --least 20", code=2).rows[0][:2] == ["s/3", "90"]
+    (tmp_path / "e").write_text("")
+    assert "0 documents: 0 tokens of e" in run("query e --by passages", code=2).err

@@ -36,6 +36,7 @@ SIZES = {
     "lsh.candidates._BLOCK": 4,
     "lsh.band_table._AT_ONCE": 64,
     "compare.medoids.PIECE": 4,
+    "workspace.removals.PIECE": 4,
     "compare.clusters._PIECE": 4,
     "compare.expand_duplicates.PIECE": 4,
     "compare.folders._AT_ONCE": 4,
@@ -99,6 +100,7 @@ passages d --no-store -q --across folder
 passages d --no-store -q --emit pairs
 folders d -q -t 0.6
 query d/licences/MIT.txt -q -t 0.3
+query d/licences/MIT.txt -q --by passages
 accuracy d --no-store -q --perms 40,80
 show d/licences/BSD-2-Clause-Views.txt d/licences/BSD-2-Clause.txt
 """.split("\n")[1:-1]  # fmt: skip

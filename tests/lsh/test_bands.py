@@ -150,6 +150,7 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     assert (everything.largest, everything.example) == (counts.largest, counts.example)
     assert everything.skipped == everything.documents == everything.pairs == 0
     assert counts.example == first_of_largest(table)
+    assert counts.most == counts.largest * (counts.largest - 1) // 2
     if large:
         assert counts.largest == max(map(len, large))
         assert counts.example in [bucket[0] for bucket in large if len(bucket) == counts.largest]

@@ -15,7 +15,7 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.params import PassageParams
 from lshdup.passages import finding
-from lshdup.passages.anchors import AnchorKeeper, Anchors, plan_anchors, plan_grams, select
+from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, plan_grams, select
 from lshdup.passages.finding import Passages, find_passages, find_repeats
 from tests.conftest import many
 
@@ -43,8 +43,8 @@ def found_passages(documents, least, origins=(), *, jobs=1, memory=1 << 30, comm
         hashes, positions = select(sequences.take(np.array([d])), keeper.gram, keeper.window)
         keeper.add(hashes, positions + at)
     anchors = keeper.recurring() if jobs > 1 else find_anchors(sequences, params)
-    of = np.array(origins, np.uint32)
-    found = find_passages(run, sequences, anchors, params, documents=None, origins=of)
+    texts = Texts(sequences, anchors, np.arange(len(sequences)), np.array(origins, np.uint32))
+    found = find_passages(run, texts, params)
     assert all(done == total for done, total in stages.values())
     places = list(zip(found.documents.tolist(), found.first.tolist(), strict=True))
     cuts = itertools.pairwise(found.starts.tolist())

@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from lshdup.base.run import Run
 from lshdup.params import PassageParams
 from lshdup.passages import sharing
-from lshdup.passages.sharing import find_sharing_pairs
+from lshdup.passages.anchors import Texts
+from lshdup.passages.sharing import find_cover, find_sharing_pairs
 from tests.conftest import many
 from tests.passages.test_finding import find_anchors, sequences_of, texts
 
@@ -24,11 +26,9 @@ def sharing_pairs(documents, params, origins=(), order=None, threshold=0.0, jobs
     """
     order = range(len(documents)) if order is None else order
     sequences = sequences_of([documents[each] for each in order])
-    found = find_sharing_pairs(
-        Run.quiet(jobs, memory=memory), sequences, find_anchors(sequences, params), params,
-        documents=np.array(order), threshold=threshold,
-        origins=np.array([origins[each] for each in order] if origins else (), np.uint32),
-    )  # fmt: skip
+    of = np.array([origins[each] for each in order] if origins else (), np.uint32)
+    read = Texts(sequences, find_anchors(sequences, params), np.array(order), of)
+    found = find_sharing_pairs(Run.quiet(jobs, memory=memory), read, params, threshold=threshold)
     columns = found.left_tokens, found.right_tokens, found.longest, found.passages
     columns = [found.pairs >> 32, found.pairs % 2**32, *columns]
     return list(zip(*(each.tolist() for each in columns), strict=True))
@@ -89,7 +89,7 @@ def obvious_sharing(documents, params, origins=(), threshold=0.0, *, all_rare=Fa
 
 @settings(max_examples=many(200), deadline=None)
 @given(texts(), st.integers(2, 14), st.sampled_from([0, 0, 1, 3]), st.sampled_from([1, 2, 99]),
-       st.sampled_from([0.0, 0.3, 0.9]), st.data())  # fmt: skip
+       st.sampled_from([0.0, 0.3, 1.0]), st.data())  # fmt: skip
 def test_pairs_are_those_of_all_common_runs(documents, least, gap, common, threshold, data):
     n, kinds = len(documents), data.draw(st.sampled_from([0, 1, 2]))
     origins = data.draw(st.lists(st.integers(0, kinds), min_size=n, max_size=n)) if kinds else ()
@@ -130,3 +130,45 @@ def test_a_pair_is_found_though_each_of_both_shares_more_with_its_copy():
 def test_what_more_documents_have_makes_no_pair(common):
     documents = [[*range(100, 200), n, *range(n * 1000, n * 1000 + 99)] for n in range(1, 4)]
     assert len(sharing_pairs(documents, PassageParams(50, common))) == (0 if common < 3 else 3)
+
+
+def obvious_cover(documents, params):
+    """The documents that cover the first one, by sets of its tokens."""
+    gram = find_anchors(sequences_of(documents), params).gram if params.gap else params.least
+    anchors = rare_anchors(documents, replace(params, max_documents=1000))
+    shared = {
+        d: {
+            i + t
+            for i, j, n in chains(documents[0], documents[d], gram, params.gap)
+            if n >= params.least
+            and any(anchors[0].get(i + t, -1) == anchors[d].get(j + t) for t in range(n))
+            for t in range(n)
+        }
+        for d in range(1, len(documents))
+    }
+    covered, rows = set(), []
+    while True:
+        new, d = max(((len(shared[d] - covered), -d) for d in shared), default=(0, 0))
+        if new < params.least:
+            return rows
+        rows.append((-d, new, len(shared[-d])))
+        covered |= shared[-d]
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(texts(), st.integers(2, 14), st.sampled_from([0, 0, 1, 3]), st.sampled_from([1, 3]))
+def test_documents_that_cover_a_text(documents, least, gap, jobs):
+    params, sequences = PassageParams(least, gap=gap), sequences_of(documents)
+    numbers = np.arange(len(documents))
+    read = Texts(sequences, find_anchors(sequences, params), numbers, (numbers > 0).astype("u4"))
+    assert find_cover(Run.quiet(jobs), read, params) == obvious_cover(documents, params)
+
+
+def test_a_text_is_covered_by_what_thousands_have():
+    """What is common in the collection counts; what the text itself repeats a lot does not."""
+    documents = [list(range(100)), *[[*range(99), n + 1000] for n in range(1500)], list(range(100))]
+    documents[0] += [5] * 2000
+    documents.append([5] * 2000)
+    sequences, params, numbers = sequences_of(documents), PassageParams(50), np.arange(1503)
+    read = Texts(sequences, find_anchors(sequences, params), numbers, (numbers > 0).astype("u4"))
+    assert find_cover(Run.quiet(2), read, params) == [(1501, 100, 100)]

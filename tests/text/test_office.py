@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -31,7 +30,7 @@ from lshdup.text.office_types import ENCRYPTED, recognize_file_type
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import office, reference
-from tests.conftest import ROOT, open_workspace, part, require
+from tests.conftest import ROOT, open_workspace, part
 
 TEXT = (ROOT / "sample_corpus/udhr/eng.txt").read_text()[:7000]
 TEXT = TEXT.encode("cp1252", "replace").decode("cp1252")
@@ -41,15 +40,6 @@ WRITERS = {
     "pptx": office.pptx, "xlsx": office.xlsx,
     "eml": office.eml, "msg": office.msg, "pdf": office.pdf, "doc": office.doc, "xls": office.xls,
 }  # fmt: skip
-
-
-@pytest.fixture
-def kreuzberg():
-    """The reader. A variable that its import sets for the dynamic loader goes again: it would make
-    each later run of this process one that imports the program anew.
-    """
-    with mock.patch.dict(os.environ):
-        return require("formats", "kreuzberg")
 
 
 @pytest.fixture
@@ -217,13 +207,13 @@ def test_hyphens_of_words_stay_and_running_lines_are_those_of_most_pages():
     ]:
         assert office_worker.clean("", "pdf", [text]) == expected
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
-    kept = "\n".join(f"{word} of one page" for word in "abcdefghi")
+    kept = "\n\f".join(f"{word} of one page" for word in "abcdefghi")
     assert office_worker.clean("", "pdf", pages) == kept
     # Two pages show nothing; what differs is none; and a document that consists of the same page
     # again and again keeps it.
     differing = ["one\ntwo", "three\nfour", "five\nsix"]
     for pages in (["a\nb", "a\nc"], differing, ["a\nb", "", "c\nd"], ["a\nb"] * 5):
-        assert office_worker.clean("", "pdf", pages) == "\n".join(pages)
+        assert office_worker.clean("", "pdf", pages) == "\n\f".join(pages)
 
 
 def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kreuzberg):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from lshdup.collection.origins import find_origins
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import AcrossParams, ClusterParams, DocumentParams, PairParams, PassageParams
-from lshdup.workspace.comparing import load_comparison
+from lshdup.workspace.comparing import load_comparison, order_documents
 from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, many, open_workspace, require
@@ -30,7 +30,7 @@ from tests.workspace.test_against import WORDS, texts
 
 METHODS = {
     "bands": PairParams(), "exact": PairParams(exact=True), "same": PairParams(same="text"),
-    "containment": PairParams(measure="containment"),
+    "containment": PairParams(measure="containment"), "bytes": PairParams(same="bytes"),
 }  # fmt: skip
 
 
@@ -211,11 +211,12 @@ def test_pairs_are_all_pairs_without_those_of_one_origin(name, across, folders):
         assert grouped(of) == grouped([name.rpartition(b"/")[0] for name in names])
 
 
-@pytest.mark.parametrize("method", ["bands", "exact", "same"])
+@pytest.mark.parametrize("method", ["bands", "exact", "same", "bytes"])
 @pytest.mark.parametrize("linkage", ["representative", "single"])
-def test_groups_are_those_of_the_obvious_loop(method, linkage, folders):
+@pytest.mark.parametrize("rule", [("path-order", ()), ("longest", ()), ("first", ("docs/b",))])
+def test_groups_are_those_of_the_obvious_loop(method, linkage, rule, folders):
     """Each document joins the first kept one of another origin, by the pairs of that method."""
-    if (method, linkage) == ("same", "single"):
+    if METHODS[method].same and linkage == "single":
         return
     pairs, _ = pairs_of("folder", METHODS[method], 0.6)
     near = {frozenset(row[:2]) for row in pairs}
@@ -224,11 +225,12 @@ def test_groups_are_those_of_the_obvious_loop(method, linkage, folders):
         open_workspace(None), request, METHODS[method], clustering=True,
         across=AcrossParams.parse("folder"),
     )  # fmt: skip
-    rule = ClusterParams(linkage, "path-order")
+    rule = ClusterParams(linkage, *rule)
     own = opened.find_clusters(rule).clusters.representative.tolist()
     names = [*opened.here.documents.names]
     found = {name: names[kept] for name, kept in zip(names, own, strict=True)}
-    expected = {}
+    order = order_documents(RUN, opened.here, rule, request).order.tolist()
+    names, expected = [names[each] for each in order], {}
     for name in names:
         if name in expected:
             continue

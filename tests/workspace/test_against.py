@@ -359,7 +359,7 @@ def test_candidates_across_are_those_of_the_whole_table(data):
         for key in sorted(set(row)):
             bucket = [i for i in range(n) if row[i] == key]
             across = {(a, b) for a, b in combinations(bucket, 2) if origins[a] != origins[b]}
-            counted += [(len(bucket), -len(counted), bucket[0])] if across else []
+            counted += [(len(across), -len(counted), len(bucket), bucket[0])] if across else []
             if across and limit and len(bucket) > limit:
                 skipped |= set(bucket)
                 tally = [tally[0] + 1, tally[1] + len(across)]
@@ -376,8 +376,8 @@ def test_candidates_across_are_those_of_the_whole_table(data):
         assert len(list(groupby(left for left, _ in found))) == len({left for left, _ in found})
     assert buckets.documents == len(skipped)
     assert [buckets.skipped, buckets.pairs] == tally
-    largest, _, example = max(counted, default=(0, 0, 0))
-    assert (buckets.largest, buckets.example) == (largest, example)
+    most, _, largest, example = max(counted, default=(0, 0, 0, 0))
+    assert (buckets.largest, buckets.example, buckets.most) == (largest, example, most)
 
 
 def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
@@ -390,7 +390,7 @@ def test_a_template_on_one_side_costs_what_the_other_has_of_it(monkeypatch):
         buckets, pieces = met.buckets, met.pieces
         met = sum(len(left) for left, _ in pieces)
         assert met == 10 * 20_000
-        assert buckets.largest == 20_010
+        assert (buckets.largest, buckets.most) == (20_010, 10 * 20_000)
 
 
 def test_copies_on_both_sides_are_counted_but_not_made():

@@ -29,6 +29,7 @@ from lshdup.compare.results import ClustersFound
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.views.mails import Mails
+from lshdup.workspace import removals
 from lshdup.workspace.against import find_clusters_against
 from lshdup.workspace.comparing import Comparison
 
@@ -45,11 +46,11 @@ def list_groups(
     find = _find_against if options.against else find_groups
     answer, sums = _Answer(*find(session, options, rule)), None
     if options.removed is not None and options.write is None:
-        result, sums = removal.verify(session, answer.opened, answer.result)
+        result, sums = removals.verify(session.run, answer.opened, answer.result)
         answer = replace(answer, result=result)
     _say_groups(console, answer, options, rule)
     if sums is not None:
-        listed = removal.list_may_go(answer.opened, answer.result.clusters, sums)
+        listed = removals.list_may_go(answer.opened, answer.result.clusters, sums)
         removal.list_removed(console, options, MAY_GO, listed, "document")
     if options.annotate is not None:
         removal.annotate(session, options, answer.opened, answer.result.clusters)

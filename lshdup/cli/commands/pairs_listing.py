@@ -145,7 +145,7 @@ def _write(
     def describe(rows: NDArray[np.int64], kept: NDArray[np.int64]) -> list[list[Any]]:
         return [share[rows].tolist(), relations(sizes[rows], sizes[kept])]
 
-    more = removal.More(tuple(CONTAINED), describe)
+    more = [(CONTAINED, describe)]
     removal.write(session, options, found.clusters, opened, more, copies_go=False)
 
 

@@ -20,6 +20,7 @@ from lshdup.cli.options import (
     list_columns,
     memory_option,
     output_options,
+    passage_options,
     run_options,
     text_options,
 )
@@ -53,10 +54,7 @@ Examples:
 @amend("min_tokens", hidden=True)
 @documents_options
 @check_content_option
-@option("--least", type=click.IntRange(2), default=_DEFAULT.least, metavar="N",
-        help="Tokens of the shortest passage.")  # fmt: skip
-@option("--gap", type=click.IntRange(0), default=_DEFAULT.gap, metavar="N",
-        help="Places may differ in up to N tokens in a row; 0: word for word.")  # fmt: skip
+@passage_options
 @option("--documents", "in_documents", type=click.IntRange(1), default=1, metavar="N",
         help="Only passages that are in at least N documents.")  # fmt: skip
 @option("--max-documents", type=click.IntRange(1), default=_DEFAULT.max_documents, metavar="N",

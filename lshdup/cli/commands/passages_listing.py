@@ -28,6 +28,7 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.sources.text_batches import cut_by_size
 from lshdup.views.places import SCOPES, Places, locate_places, measure_edges
 from lshdup.workspace.passages import PassagesFound, find_sharing_documents, load_or_find_passages
+from lshdup.workspace.removals import refuse_nothing
 
 #: Places of a passage in the layout for people, and characters of its text where it is not whole.
 _PLACES, _CHARACTERS = 5, 100
@@ -231,14 +232,9 @@ def print_pairs(
     session: Session, options: PassagesOptions, target: Target, wanted: PassageParams
 ) -> int:
     """Print the pairs of documents that share passages, and return the exit code."""
-    console = session.console
+    console, sides = session.console, (options.against, options.across)
     found = find_sharing_documents(
-        session.workspace,
-        session.request,
-        wanted,
-        options.threshold,
-        options.against,
-        options.across,
+        session.workspace, session.request, wanted, options.threshold, *sides
     )
     check_origins(console, found.origins)
     pairs, (_, names) = found.passages, _names_of(found)
@@ -248,9 +244,10 @@ def print_pairs(
     _say(session, found, np.concatenate(unpack_pairs(pairs.pairs)), wanted.least, line)
     if pairs.most_common and not wanted.gap:
         console.say(
-            f"what stands in more than {wanted.max_documents:,} documents is not counted, but in "
-            f"longer passages: one text of {plan_anchors(wanted)[0]:,} tokens or more has "
-            f"{pairs.most_common:,} places; a larger --max-documents counts it"
+            f"what stands in more than {wanted.max_documents:,} documents, or in twice as many "
+            "places, is not counted, but in longer passages: one text of "
+            f"{plan_anchors(wanted)[0]:,} tokens or more has {pairs.most_common:,} places; "
+            "a larger --max-documents counts more"
         )
 
     def rows() -> Iterator[Piece]:
@@ -332,7 +329,7 @@ def _write(
     console, here = session.console, found.here
     skipped = here.list_skipped_records()
     compared = int((here.sizes > 0).sum())
-    removal.refuse_nothing(compared, [each.skipped for each in here.list_skipped()])
+    refuse_nothing(compared, here)
     places = listing.note_lost(listing.locate_to_cut(repeats))
     can = (places.scopes == SCOPES.index("field")) & (places.starts >= 0)
     starts, ends = places.starts[can], places.ends[can]

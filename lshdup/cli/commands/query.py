@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.wording import count_of, printable
+from lshdup.base.wording import chance, count_of, printable
 from lshdup.cli.columns import column_names
 from lshdup.cli.console import Console
-from lshdup.cli.help import amend, define, option, plain_option, stack
+from lshdup.cli.help import amend, define, option, plain_option, refuse, stack
 from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
 from lshdup.cli.options import (
     accepted_options,
@@ -24,6 +24,7 @@ from lshdup.cli.options import (
     measure_option,
     of_the_index,
     output_options,
+    passage_options,
     same_option,
     store_options,
 )
@@ -31,7 +32,7 @@ from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
-from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS
+from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, PassageParams
 from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
@@ -50,11 +51,18 @@ class QueryOptions(OutputOptions):
     measure: str
     same: str | None
     top: int | None
+    by: str
+    least: int
+    gap: int
     accepted: Path | None = None
     show_accepted: bool = False
 
 
-@list_columns("query", "query-containment")
+#: What has no meaning for passages.
+_OF_SETS = ("threshold", "measure", "same", "accepted", "show_accepted", "recall")
+
+
+@list_columns("query", "query-containment", "query-passages")
 @define(
     "query",
     QueryOptions,
@@ -63,6 +71,7 @@ class QueryOptions(OutputOptions):
 Examples:
   lshdup index sample_corpus && lshdup query MIT.txt
   lshdup query - --threshold 0.9 < sample_corpus/licences/MIT.txt
+  lshdup query MIT-feh.txt --by passages --least 20
 """,
 )
 @stack(
@@ -76,6 +85,11 @@ Examples:
            help="At most N documents for each DOC: the most similar ones; of equally similar "
                 "ones, the first names."),
     same_option,
+    plain_option("--by", type=click.Choice(("similarity", "passages")), default="similarity",
+                 help="passages: the documents that together cover the text of DOC, the one with "
+                      "the most new tokens first."),
+    amend("least", "gap", requires=("--by passages",)),
+    passage_options,
     accepted_options,
     option("--check", is_flag=True, brief=True,
             help="Exit with 1 if a DOC has a near-duplicate, with 2 if one could not be looked "
@@ -94,6 +108,10 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
 
     With --measure containment, relation says which way: DOC is inside the document, holds it, or
     both, if they have as many shingles. The sets of all documents are looked at.
+
+    With --by passages, a document is one that has passages with DOC which those before it have not:
+    new tokens of DOC, their share of DOC, and all tokens that it has in common with DOC. The list
+    ends where no document has --least new tokens. All documents are read.
     """
     target = make_target(options)
     words = options.docs
@@ -102,7 +120,12 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
         from lshdup.workspace.loading import load_signatures
 
         workspace, indexed = session.workspace, None
-        if options.measure == "containment":
+        if options.by == "passages":
+            refuse(ctx, _OF_SETS, "with --by passages")
+            from lshdup.workspace.passages import load_last
+
+            collection = load_last(workspace, session.request)
+        elif options.measure == "containment":
             collection = load_signatures(workspace, session.request)
         else:
             indexed = load_or_build_index(workspace, session.request, verify=False)
@@ -112,7 +135,8 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
             say_contract(session.console, indexed.plan, indexed.params)
         several = len(words) > 1
         wide = several or options.format_ in ("json", "jsonl")
-        columns = column_names("query" if indexed else "query-containment")
+        kind = "-passages" if options.by == "passages" else "" if indexed else "-containment"
+        columns = column_names(f"query{kind}")
         documents = []
         for word in words:
             try:
@@ -123,7 +147,10 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
                 if not several:
                     raise
                 session.console.error(error)
-        rows = _rows(session, collection, indexed, documents, options)
+        if options.by == "passages":
+            rows = _cover(session, collection, documents, options)
+        else:
+            rows = _rows(session, collection, indexed, documents, options)
         rows = rows if wide else (row[:-1] for row in rows)
         first = list(islice(rows, 1))
         print_rows(session.console, target, columns if wide else columns[:-1], chain(first, rows))
@@ -156,6 +183,32 @@ def _rows(
             console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
         for row in _find(session, collection, indexed, side, query, each, options):
             yield (*row, each.name)
+
+
+def _cover(
+    session: Session,
+    collection: "Collection",
+    documents: list[NamedDocument],
+    options: QueryOptions,
+) -> "Iterator[tuple[Cell, ...]]":
+    """Yield the rows of `query-passages` for all documents."""
+    import numpy as np
+
+    from lshdup.workspace.passages import find_covering_documents
+
+    params = PassageParams(options.least, gap=options.gap)
+    for each in documents:
+        found, size = find_covering_documents(
+            session.workspace, session.request, collection, each, params
+        )
+        cover = found.passages[: options.top]
+        covered, n = sum(new for _, new, _ in cover), count_of(len(cover), "document")
+        share = f"{chance(covered / size)} of " if size else ""
+        session.console.say(f"{n}: {share}{count_of(size, 'token')} of {printable(each.name)}")
+        rows = np.array([number - 1 for number, _, _ in cover], np.int64)
+        names = found.here.documents.typed_names(rows)
+        for name, (_, new, tokens) in zip(names, cover, strict=True):
+            yield name, new, new / size, tokens, each.name
 
 
 def _say_lack(console: Console, collection: "Collection", shown: str) -> None:
