@@ -262,7 +262,7 @@ FILES = {
     "d/c.txt": f"{TEXT} {TEXT}\n",
     "d/sub/a.txt": f"{TEXT}\n",
     "d/sub/capitals.txt": f"{TEXT.upper()}\n",
-    "d/sub/broken.txt": TEXT.replace("softly", "soft-\nly"),
+    "d/sub/broken.txt": TEXT.replace("comes", "co-\nmes"),
     "d/sub/wide.txt": f"{TEXT.replace('fine', 'ｆｉｎｅ')}\n",
     "d/.hidden.txt": f"{changed(2)}\n",
     "d/.gitignore": "ignored.txt\n",
