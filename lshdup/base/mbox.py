@@ -37,6 +37,8 @@ MAILDIR = (b"cur", b"new", b"tmp")
 
 #: Bytes behind a possible separator that decide whether it is one.
 LOOKAHEAD = 1 << 16
+#: A larger file is known as a mailbox before it is read as a whole.
+LARGE = 1 << 22
 
 
 def is_of_mail(fields: bytes, *, alone: bool = False) -> bool:
@@ -67,11 +69,17 @@ def is_mailbox(data: bytes) -> bool:
     return starts_mailbox(data) and next(find_mails(data), 0) > 0
 
 
-def is_mailbox_file(path: bytes) -> bool:
-    """Return whether a file begins as a mailbox does; for files that are not read as a whole."""
+def is_mailbox_file(path: bytes, *, several: bool = False) -> bool:
+    """Return whether a file begins as a mailbox does; for files that are not read as a whole.
+
+    several : whether another mail is to begin in the first LARGE bytes too.
+    """
     try:
         with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
-            return starts_mailbox(file.read(LOOKAHEAD))
+            data = file.read(LOOKAHEAD)
+            if not (starts_mailbox(data) and several):
+                return starts_mailbox(data)
+            return any(find_mails(data + file.read(LARGE - LOOKAHEAD), ended=False))
     except OSError:
         return False
 

@@ -78,7 +78,8 @@ def format_of(path: Path, option: str = "-o", formats: Mapping[str, str] = _ENDI
         hint = f"name a file that ends with {', '.join(formats)}"
         if option == "-o" and formats is _ENDINGS:
             hint += ", or say with --format what it is to hold"
-        raise ParameterError(message, "; ".join(filter(None, (hint, _OTHERS.get(ending)))))
+        other = _OTHERS.get(ending) if option == "-o" else None
+        raise ParameterError(message, "; ".join(filter(None, (hint, other))))
     return formats.get(ending, "")
 
 
@@ -411,9 +412,10 @@ def print_pieces(
 ) -> None:
     """Print a listing of many rows at a time, as `Target.write_pieces`; warn likewise."""
     if not target.write_pieces(columns, pieces, total, layout):
-        console.warn(
-            "some names hold tabs or newlines: lines are ambiguous; use -0, or --format jsonl"
-        )
+        where, what = "", "use -0, or --format jsonl"
+        if target.path is not None:
+            where, what = f" of {target.path}", "name a file that ends with .jsonl"
+        console.warn(f"some names hold tabs or newlines: lines{where} are ambiguous; {what}")
 
 
 #: Names that are kept: more are made again for each piece that they are in.

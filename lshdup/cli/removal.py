@@ -134,6 +134,14 @@ def write(
         f"{f' ({bare:,} of them not compared)' if bare else ''}, {dropped:,} dropped"
         f" ({chance(dropped / max(rows, 1))}){share}{console.duration_of('write')}"
     )
+    kept = clusters.representative[gone.origins]
+    others = int((opened.sides.prints.compare(gone.origins, kept) == 0).sum())
+    if others and noun == "mail":
+        are = count_of(others, "mail that goes is not the", "mails that go are not the")
+        console.warn(
+            f"{are} same as what is kept: other words, sender, date or attachments; "
+            "--same text keeps such mails"
+        )
     sources = tuple(each + b"/" for each in written.sources)
     left = [
         each.skipped

@@ -36,18 +36,6 @@ def names_to_keep(
     yield skipped_names(collection)
 
 
-def names_to_drop(
-    documents: DocumentList, dropped: NDArray[np.int64], *, whole_files: bool
-) -> Iterator[list[bytes]]:
-    """Yield the names of what may go, many at a time, in the order of documents.
-
-    dropped : ascending int64 array, the documents that may go.
-    whole_files : leave out parts of files, which no program can move alone.
-    """
-    chosen = dropped[~documents.are_parts(dropped)] if whole_files else dropped
-    return name_documents(documents, chosen)
-
-
 def skipped_names(collection: Collection) -> list[bytes]:
     """Return the names of the files and records that are no documents, each once: they stay.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from lshdup.base.compression import bare_name
 from lshdup.base.forms import PAGE_ENDINGS
-from lshdup.base.mbox import is_mailbox_file
+from lshdup.base.mbox import LARGE, is_mailbox_file
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
@@ -213,10 +213,13 @@ class Finder:
                 self._has_records(name)
         keep = stats.sizes >= 0
         most, may_be_mail = params.whole or params.max_bytes, not (self.id_lists or params.whole)
-        for at in np.flatnonzero(stats.sizes > most).tolist():
-            if names[at] not in self.records and may_be_mail and is_mailbox_file(names[at]):
+        for at in np.flatnonzero(stats.sizes > min(most, LARGE)).tolist():
+            fits = stats.sizes[at] <= most
+            if names[at] in self.records:
+                continue
+            if may_be_mail and is_mailbox_file(names[at], several=fits):
                 self.records[names[at]] = Kind.MBOX
-            elif names[at] not in self.records:
+            elif not fits:
                 keep[at] = False
                 detail = describe_too_large(stats.sizes[at], most)
                 self._skip(names[at], Reason.TOO_LARGE, detail)

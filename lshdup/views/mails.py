@@ -8,9 +8,13 @@ from numpy.typing import NDArray
 from lshdup.base.forms import Form
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
-from lshdup.sources.document_list import DocumentList
+from lshdup.base.wording import printable
+from lshdup.sources.document_list import DocumentList, split_by_list
 from lshdup.sources.text_batches import batches, read_batch
 from lshdup.text.mail import bare_mail_file, read_envelope
+
+#: Characters of a subject or a date in a table.
+_MOST_SHOWN = 50
 
 
 class Mails:
@@ -34,14 +38,26 @@ class Mails:
         columns; None for what is no mail, or cannot be read any more.
         """
         known = dict[int, tuple[str, str, str]]()
-        wanted, first = distinct(documents[self._are_mails[documents]])[0].astype(np.int64), 0
-        for each in self._lists:
-            mine = wanted[(wanted >= first) & (wanted < first + len(each))] - first
+        wanted = distinct(documents[self._are_mails[documents]])[0].astype(np.int64)
+        for each, first, mine in split_by_list(self._lists, wanted):
             for some in batches(self._run, each, mine) if len(mine) else ():
                 batch = read_batch(each, some)
                 for at, index in enumerate(batch.indices.tolist()):
                     mail = bare_mail_file(batch.content(at), batch.path(at))
                     known[first + index] = read_envelope(mail)
-            first += len(each)
         rows = [known.get(each, (None,) * 3) for each in documents.tolist()]
         return [[row[at] for row in rows] for at in range(3)]
+
+    def show(self, documents: NDArray[np.integer]) -> list[list[str]]:
+        """Return the subjects and the dates of documents for a table: of each its beginning, in
+        characters that do nothing to a terminal; "" for what is no mail.
+        """
+        columns = zip(("(no subject)", "(no date)"), self.columns(documents), strict=False)
+        return [
+            ["" if each is None else _shorten(printable(each)) or missing for each in column]
+            for missing, column in columns
+        ]
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 1]}…"

@@ -77,11 +77,14 @@ def verify(run: Run, opened: Comparison, found: ClustersFound) -> tuple[Clusters
 
 
 def list_may_go(
-    opened: Comparison, clusters: Clusters, sums: Checksums
+    opened: Comparison, clusters: Clusters, dropped: _I64, sums: Checksums
 ) -> Iterator[Sequence[Sequence[Any]]]:
-    """Yield pieces of the list of what may go: its columns. sums : of `verify`."""
+    """Yield pieces of the list of some documents that may go: its columns.
+
+    dropped : int64 array, ascending: the documents. sums : of `verify`.
+    """
     documents = opened.lists[0]
-    for rows in _pieces(clusters.dropped):
+    for rows in _pieces(dropped):
         kept = clusters.representative[rows]
         times = np.asarray(documents.mtimes[rows]).astype("datetime64[ns]")
         yield (

@@ -1,6 +1,7 @@
 """Mailboxes written without the mails that may go, as Python's mailbox module reads them."""
 
 import email
+import email.policy
 import hashlib
 import json
 import mailbox
@@ -257,6 +258,42 @@ def test_a_mail_that_changes_meanwhile_is_said(run, maildir, tmp_path, monkeypat
     assert "has changed since its mails were compared" in said or "changed while in use" in said
     assert not (tmp_path / "Clean").exists()
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
+
+
+def test_mails_that_are_only_similar_are_warned_of(run, tmp_path):
+    """Each of another day, and with another attachment."""
+    mails = []
+    for number in (0, 0, 1, 2):
+        made = email.message_from_bytes(mail(number, body(1)), policy=email.policy.default)
+        made.add_attachment(bytes([number]) * 99, maintype="application", subtype="pdf")
+        mails.append(b"From a Thu Aug 22 12:36:23 2002\n" + made.as_bytes() + b"\n")
+    (tmp_path / "Inbox.mbox").write_bytes(b"".join(mails))
+    said = run("clusters Inbox.mbox --write - --removed gone.jsonl").ok().err
+    assert "warning: 2 mails that go are not the same as what is kept" in said
+    done = run("clusters Inbox.mbox --same text --write - --removed gone.jsonl").ok()
+    assert "warning" not in done.err
+    assert done.out == b"".join([mails[0], *mails[2:]])
+
+
+def test_tables_show_subjects_and_dates_that_do_nothing(run, tmp_path):
+    subjects = [
+        b"=?utf-8?q?a=1b[31mred=0Anew?= x",
+        b"=?utf-8?q?=E2=80=AEevil?= " + b"long " * 99,
+        b"",
+    ]
+    mails = [
+        b"From a Thu Aug 22 12:36:23 2002\n" + mail(at, body(at), "?").replace(b"?", subject)
+        for at, subject in enumerate(subjects)
+        for _ in range(2)
+    ]
+    (tmp_path / "box").write_bytes(b"\n".join(mails))
+    for line in ("clusters", "pairs"):
+        lines = run(f"{line} box --format table -q").out.decode().splitlines()
+        assert all(each.isprintable() for each in lines)
+        told = "\n".join(lines)
+        assert r"a\x1b[31mred new x" in told
+        assert rf"\u202eevil {'long ' * 7}lon… " in told
+        assert re.search("  \\(no subject\\) +Thu, 22 Aug 2002", told)
 
 
 def test_tables_show_subject_and_date(inbox):

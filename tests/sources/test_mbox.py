@@ -10,7 +10,7 @@ from lshdup.params import KEEP
 from lshdup.sources import lines
 from lshdup.sources.records import RecordFields
 from tests.conftest import part
-from tests.documents import zip_of
+from tests.documents import find, zip_of
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi".split()
 
@@ -41,6 +41,19 @@ def test_whole_files_are_kept_before_their_copies_in_archives(run, tmp_path, kee
     assert ("whole files before parts of files" in result.err) == (keep != "first")
     result = run(*options, "--emit", "drop", "--prefer", "a.zip/m").ok()
     assert sorted(result.lines) == ["a.zip/l", "z"]
+
+
+@pytest.mark.parametrize(("sizes", "found"), [((3, 2), 2), ((5, 1), 1), ((5,), 1), ((1, 1), 1)])
+def test_a_large_mailbox_is_known_before_it_is_read(run, here, sizes, found):
+    """By its first four million bytes; else, and if it is small, once it was read. So the mails
+    are the same documents, and one mail alone is its file.
+    """
+    mails = [mail(at, f"{body(at)}\n" + "=" * (size << 20)) for at, size in enumerate(sizes)]
+    (here / "box").write_bytes(b"".join(SEPARATOR + each + b"\n" for each in mails))
+    documents, _ = find("box")
+    names = [b"box:1", b"box:2"][: len(sizes)] if len(sizes) > 1 else [b"box"]
+    assert [*documents.names] == (names if found > 1 else [b"box"])
+    assert run("clusters box --emit keep -q").ok().lines == [name.decode() for name in names]
 
 
 # --- where mails begin ----------------------------------------------------------------------------

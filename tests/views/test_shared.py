@@ -371,13 +371,15 @@ def test_what_was_not_compared_of_either_side_is_named(run, tmp_path):
 
 
 def test_a_page_of_shared_texts_is_below_8_megabytes(run, tmp_path):
-    """Of 300 answers that all took the same 3,000 words, in all pairs."""
-    block = words(0, 3000)
-    write(tmp_path / "d", {f"{i}": f"own{i} {block} end{i}" for i in range(120)})
+    """Of answers that all took three long passages, in all pairs, in two spellings."""
+    blocks = [words(700 * at, 700 * (at + 1)) for at in range(3)]
+    for i in range(40):
+        text = f" own{i} ".join(["", *blocks, ""])
+        write(tmp_path / "d", {f"{i}": text.upper() if i % 2 else text})
     done = run("report d --measure containment -t 0.5 --no-store")
     assert 4_000_000 < len(done.out) < 8_000_000
     known = known_of(done.out)
-    assert known["steps"]["pairs"][0] == 120 * 119 // 2
+    assert known["steps"]["pairs"][0] == 40 * 39 // 2
     assert "are without: the page would be too large; --differences N takes N" in done.err
 
 

@@ -16,11 +16,11 @@ from lshdup.cli.find_pairs import find_groups, find_matches, open_removal
 from lshdup.cli.layouts import groups as lay_out_groups
 from lshdup.cli.messages import describe_likeness, describe_rule
 from lshdup.cli.options import ClustersOptions
-from lshdup.cli.output import PIECE_MAILS, PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
+from lshdup.cli.output import PIECE_MAILS, PIECE_ROWS, Piece, Target, print_pieces
 from lshdup.cli.session import Session
 from lshdup.collection.name_lists import (
     count_hard_links,
-    names_to_drop,
+    name_documents,
     names_to_keep,
     skipped_names,
 )
@@ -49,8 +49,11 @@ def list_groups(
         result, sums = removals.verify(session.run, answer.opened, answer.result)
         answer = replace(answer, result=result)
     _say_groups(console, answer, options, rule)
+    if options.emit == "drop" or (sums is not None and options.emit != "drop-files"):
+        _warn_of_parts(console, answer)
     if sums is not None:
-        listed = removals.list_may_go(answer.opened, answer.result.clusters, sums)
+        rows = _find_dropped(answer, options.emit)
+        listed = removals.list_may_go(answer.opened, answer.result.clusters, rows, sums)
         removal.list_removed(console, options, MAY_GO, listed, "document")
     if options.annotate is not None:
         removal.annotate(session, options, answer.opened, answer.result.clusters)
@@ -111,20 +114,28 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
             was = count_of(uncompared, "name is of what was", "names are of what was")
             console.summarize(f"{was} not compared, and stays (-v says why)")
     else:
-        names = names_to_drop(documents, dropped, whole_files=what == "drop-files")
-        parts = int(documents.are_parts(dropped).sum()) if what == "drop" else 0
-        if parts:
-            what_is = count_of(parts, "name is of a part of a file", "names are of parts of files")
-            console.warn(
-                f"{what_is} (rows, mails, members of archives): do not give them to `rm`; "
-                "--emit drop-files names whole files only, --write writes a file without rows"
-            )
+        names = name_documents(documents, _find_dropped(answer, what))
     print_pieces(console, target, column_names("clusters-names"), ([part] for part in names))
+
+
+def _find_dropped(answer: _Answer, emit: str) -> NDArray[np.int64]:
+    """Return the documents that may go: ascending. emit : drop-files leaves parts of files out."""
+    dropped = answer.result.clusters.dropped
+    return dropped[~answer.documents.are_parts(dropped)] if emit == "drop-files" else dropped
+
+
+def _warn_of_parts(console: Console, answer: _Answer) -> None:
+    """Warn of what may go and is no file, which no program can move alone."""
+    if parts := int(answer.documents.are_parts(answer.result.clusters.dropped).sum()):
+        what_is = count_of(parts, "name is of a part of a file", "names are of parts of files")
+        console.warn(
+            f"{what_is} (rows, mails, members of archives): do not give them to `rm` or `mv`; "
+            "--emit drop-files lists whole files only, --write writes a file without the parts"
+        )
 
 
 def _rows(answer: _Answer, clusters: ClusterListing, mails: Mails | None) -> Iterator[Piece]:
     result, copies, own = answer.result, answer.result.copies, answer.result.clusters.representative
-    names = DocumentNames(len(own), answer.opened.names)
     size = PIECE_MAILS if mails else PIECE_ROWS
     for start in range(0, len(clusters.documents), size):
         part = slice(start, start + size)
@@ -138,12 +149,12 @@ def _rows(answer: _Answer, clusters: ClusterListing, mails: Mails | None) -> Ite
                 "other" if other else "keep" if is_kept else "drop"
                 for other, is_kept in zip(is_other, kept, strict=True)
             ],
-            names.of(rows).tolist(),
+            answer.opened.tell(rows, DocumentList.typed_names),
             result.clusters.similarity[rows].tolist(),
             copies[rows].tolist(),
             clusters.smallest[part].tolist(),
             [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
-            *(mails.columns(rows)[:2] if mails else ()),
+            *(mails.show(rows) if mails else ()),
         )
 
 

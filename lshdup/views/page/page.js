@@ -400,7 +400,7 @@ function drawLists() {
   }
   $("save-drop-files").hidden = !parts;
   if (parts) warnings.push(`${parts === 1 ? "1 name is of a part of a file" : `${number.format(parts)} names are of parts of files`} `
-    + "(rows, mails, members of archives): do not give them to `rm`; --emit drop-files names whole files only, --write writes a file without rows");
+    + "(rows, mails, members of archives): do not give them to `rm` or `mv`; --emit drop-files lists whole files only, --write writes a file without the parts");
   if (!isNul && lists.names.some((name) => /[\t\n]/.test(name))) warnings.push("some names hold tabs or newlines: lines are ambiguous; use -0");
   if (data.changed) warnings.push(`${plural(data.changed, "document")} changed or vanished since the last run: nothing near them goes; run it again with DOCS`);
   $("warning").textContent = warnings.join("\n");
@@ -473,7 +473,7 @@ function drawHistogram() {
 }
 
 function promise(threshold) {
-  const legend = " Heights are pairs, on a logarithmic scale; the last bar is pairs of " + `${shared === "containment" ? shared : "similarity"} 1.`;
+  const legend = " Heights are pairs, on a logarithmic scale; the last bar is pairs of " + `${shared === "containment" ? shared : "similarity"} 1.` + (shared ? " Shares are of shingles: runs of a few words that the other has too." : "");
   if (!data.bands) return `All pairs were joined exactly: none is missed.${legend}`;
   const miss = (s) => (1 - s ** data.rows) ** data.bands;
   const percent = (chance) => chance === 0 ? "0 %" : chance < 1e-9 ? "less than 1 in a billion"  // as `lshdup` says it
