@@ -85,6 +85,7 @@ def load_or_find_passages(
     Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
     """
     documents, shingle = _find_documents(run, request)
+    sides = _find_sides(run, request, documents, others, shingle)
     with run.writing(is_needed=bool(request.documents)):
         stored = _load_stored(run, documents, shingle) if not request.check_content else None
         if stored is not None and not others and across is None and stored[1] == params:
@@ -92,7 +93,6 @@ def load_or_find_passages(
             run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             return PassagesFound(passages, NO_ORIGINS, collection)
-        sides = _find_sides(run, request, documents, others, shingle)
         found = _read_and_find(run, sides, shingle, params, across, find_passages)
     if not others and across is None:
         run.keep(
@@ -114,8 +114,8 @@ def find_sharing_documents(
     threshold : of `find_sharing_pairs`. All else is as of `load_or_find_passages`.
     """
     documents, shingle = _find_documents(run, request)
+    sides = _find_sides(run, request, documents, others, shingle)
     with run.writing(is_needed=bool(request.documents)):
-        sides = _find_sides(run, request, documents, others, shingle)
         find = partial(find_sharing_pairs, threshold=threshold)
         return _read_and_find(run, sides, shingle, params, across, find)
 
