@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import slices_of
 from lshdup.base.ragged import distinct
@@ -93,7 +94,7 @@ class Comparison:
         sides = [each for each in (self.here, self.there) if each is not None]
         none = np.zeros(len(self.sides.sizes), np.uint8)
         forms = [each.columns.get("forms", none[: len(each.documents)]) for each in sides]
-        return Mails(self.run, self.lists, forms)
+        return Mails(self.run, np.concatenate(forms) == Form.MAIL, self.tell)
 
     def names(self, documents: NDArray[np.int64]) -> list[bytes]:
         """Return the names of documents (ascending int64 array) as typed from here."""
