@@ -1,4 +1,4 @@
-"""Results -> benchmarks/README.md and docs/explanation/scale.md, between two comments of each.
+"""Results -> benchmarks/README.md and pages of docs/, between two comments of each.
 
 Usage: `python -m benchmarks.report [RESULTS.json] [README.md]`.
 """
@@ -14,8 +14,12 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
 BEGIN, END = "<!-- performance -->", "<!-- /performance -->"
 
-#: A page of the documentation that has the tables of one section, between comments of its name.
-PAGE, SECTION = ROOT / "docs/explanation/scale.md", "rows"
+#: The page of the documentation that has the tables of a section, between comments of its name.
+PAGES = {
+    "rows": "docs/explanation/scale.md",
+    "noisy": "docs/how-to/noisy-texts.md",
+    "scripts": "docs/explanation/scripts.md",
+}
 
 #: Sections in the order of the README.
 ORDER = (
@@ -79,17 +83,18 @@ def write_readme(results: Path = RESULTS, readme: Path = ROOT / "benchmarks/READ
     _replace_between(readme, BEGIN, END, text)
 
 
-def write_page(results: Path = RESULTS, page: Path = PAGE) -> None:
-    """Replace the tables of a page of the documentation, if their section was measured.
+def write_pages(results: Path = RESULTS, root: Path = ROOT) -> None:
+    """Replace the tables of pages of the documentation, of sections that were measured.
 
     Raises as `write_readme` does.
     """
-    section = json.loads(results.read_text("utf-8")).get(SECTION)
-    if section is None:
-        return
-    tables = [Table(**table).markdown() for table in section["tables"]]
-    text = "\n\n".join([_sentence(section["versions"]), *tables])
-    _replace_between(page, f"<!-- {SECTION} -->", f"<!-- /{SECTION} -->", f"\n{text}\n")
+    known = json.loads(results.read_text("utf-8"))
+    for name in PAGES.keys() & known.keys():
+        tables = [Table(**table) for table in known[name]["tables"]]
+        is_timed = any("seconds" in table.columns for table in tables)
+        lead = [_sentence(known[name]["versions"])] * is_timed
+        text = "\n\n".join([*lead, *(table.markdown() for table in tables)])
+        _replace_between(root / PAGES[name], f"<!-- {name} -->", f"<!-- /{name} -->", f"\n{text}\n")
 
 
 def _replace_between(page: Path, first: str, last: str, text: str) -> None:

@@ -132,7 +132,7 @@ def options_of(arguments: list[str] | None) -> argparse.Namespace:
         "--readme",
         action="store_true",
         help=f"results to {report.RESULTS.name} beside this file, and benchmarks/README.md and "
-        "docs/explanation/scale.md from it",
+        "pages of docs/ from it",
     )
     options = parser.parse_args(arguments)
     if unknown := set(options.only) - set(SECTIONS):
@@ -196,7 +196,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     if options.readme:
         report.write_readme(output)
-        report.write_page(output)
+        report.write_pages(output)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,10 @@ SPARK_KEEP = ("shortest-path", "longest", "shortest", "path-order")
 # --- defaults and limits ---
 
 DEFAULT_K = {"word": 3, "symbols": 5, "char": 9, "terms": 1, "ids": 1}
+#: What `--noisy` sets, for texts with many wrong characters, as OCR leaves them; and of `passages`.
+#: With 720 rows of a signature, bands have four rows: far fewer candidates than with two or three.
+NOISY = {"tokens": "char", "k": 5, "threshold": 0.4, "perms": 720}
+NOISY_PASSAGES = {"tokens": "char", "least": 40, "gap": 8}
 DEFAULT_MAX_BYTES = 256 * 1024 * 1024
 DEFAULT_TEXT_FIELD = "text"
 DEFAULT_STORE = ".lshdup"

@@ -29,6 +29,7 @@ from lshdup.lsh.candidates import (
     NO_ORIGINS,
     Components,
     SharedBuckets,
+    Sieve,
     candidate_pairs,
     documents_to_compare,
     find_exact_duplicates,
@@ -100,7 +101,8 @@ def find_near_duplicates(
     duplicate_of = index.duplicate_of if index is not None else None
     sides = Sides.of(run, side, same=params.pairs.same, duplicate_of=duplicate_of)
     if index is not None:
-        met = candidate_pairs(run, index.table, params.pairs.max_bucket)
+        sieve = Sieve.of(index.plan, params.bands.threshold, collection.signatures)
+        met = candidate_pairs(run, index.table, params.pairs.max_bucket, sieve=sieve)
         found = verify(run, met, sides, params.bands.threshold)
     else:
         found = compare(run, sides, params.bands, params.pairs)
@@ -143,6 +145,7 @@ def find_clusters(
     preference: Preference,
     *,
     known: PairsFound | None = None,
+    same: str = "",
     origins: NDArray[np.uint32] = NO_ORIGINS,
     apart: NDArray[np.uint64] = NO_KEYS,
 ) -> ClustersFound:
@@ -160,6 +163,7 @@ def find_clusters(
     params : linkage, and the limit of buckets.
     preference : which document of a cluster is kept.
     known : verified pairs of the same candidates, if an earlier run has found them.
+    same : "text" or "bytes", if documents must be the same instead of similar; no set is needed.
     origins : of `Sides`.
     apart : ascending keys of pairs that are no edges, the lower number left. None of their two
         documents is dropped for the other.
@@ -169,7 +173,8 @@ def find_clusters(
 
     run.progress("groups", 0, 0)
     sizes, order = collection.sizes, preference.order
-    sides = Sides.of(run, side, duplicate_of=index.duplicate_of if index else None, origins=origins)
+    duplicate_of = index.duplicate_of if index else None
+    sides = Sides.of(run, side, same=same, duplicate_of=duplicate_of, origins=origins)
     whole = sides.duplicate_of
     separated = Apart.of(run, apart, whole)
     duplicate_of = separated.duplicate_of
@@ -185,7 +190,7 @@ def find_clusters(
     compared, linkage = -1, params.linkage
     if index is None and known is None:
         joining = run.but(progress=lambda _, done, n: run.progress("groups", done, n))
-        known = compare(joining, sides, BandParams(threshold), PairParams(exact=True))
+        known = compare(joining, sides, BandParams(threshold), PairParams(exact=True, same=same))
     if known is not None:
         buckets = known.buckets
         pairs = separated.separate(run, known.pairs, across=sides.identical(known.pairs))
@@ -198,12 +203,13 @@ def find_clusters(
         shared = SharedBuckets.of(run, table, params.max_bucket, origins)
         buckets = shared.counts
         say_large_bucket(run, buckets, collection.documents.names, clustering=True)
-        components = Components.of(run, shared, ordered, origins)
+        sieve = Sieve.of(index.plan, threshold, signatures)
+        components = Components.of(run, shared, ordered, origins, sieve)
         side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(
             run, components, ordered, sizes, watch, threshold, linkage=linkage, apart=apart
         )
-    if preference.keep == "central":
+    if preference.keep == "central" and not same:
         work = medoids.count_comparisons(groups, ordered)
         if work.pairs > _MANY_COMPARISONS:
             run.say(
@@ -224,6 +230,6 @@ def find_clusters(
         freed = one[groups.representative[one] == other]
         groups.assign(freed, freed, 1.0)
     if len(origins):
-        whole = find_exact_duplicates(run, collection.fingerprints)
+        whole = Sides.of(run, side, same=same).duplicate_of
     unreadable = distinct(np.concatenate(lost))[0]
     return ClustersFound(groups.without(unreadable), whole, compared, buckets, unreadable)

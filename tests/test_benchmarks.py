@@ -6,13 +6,16 @@ import hashlib
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from difflib import SequenceMatcher
 
 import numpy as np
 import pytest
 
-from benchmarks import measure, report, rows
+from benchmarks import measure, noise, report, rows
 from benchmarks.corpora import KINDS, REPLACED, corpus, text_of
 from benchmarks.peers.texts import jaccard
+from benchmarks.sections import noisy, scripts
+from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
 from tests.conftest import require
 
@@ -163,24 +166,66 @@ def test_readme_section_is_made_from_results(tmp_path):
         report.write_readme(file, readme)
 
 
-def test_the_page_on_scale_is_made_from_results(tmp_path):
-    file, page = tmp_path / "results.json", tmp_path / "scale.md"
-    page.write_text("before\n<!-- rows -->\nold\n<!-- /rows -->\nafter\n")
-    for section in ({}, {"rows": results()["scale"]}):
-        file.write_text(json.dumps(section))
-        report.write_page(file, page)
-        text = page.read_text("utf-8")
-        assert ("old" in text) == (not section)
-        assert text.startswith("before\n<!-- rows -->\n")
-        assert text.endswith("\n<!-- /rows -->\nafter\n")
+def test_pages_are_made_from_results(tmp_path):
+    file, pages = tmp_path / "results.json", [tmp_path / each for each in report.PAGES.values()]
+    for name, page in zip(report.PAGES, pages, strict=True):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"before\n<!-- {name} -->\nold\n<!-- /{name} -->\nafter\n")
+    for measured in ([], ["rows"], ["rows", "noisy", "scripts"]):
+        file.write_text(json.dumps(dict.fromkeys(measured, results()["scale"])))
+        report.write_pages(file, tmp_path)
+        for name, page in zip(report.PAGES, pages, strict=True):
+            text = page.read_text("utf-8")
+            assert ("old" in text) == (name not in measured)
+            assert text.startswith(f"before\n<!-- {name} -->\n")
+            assert text.endswith(f"\n<!-- /{name} -->\nafter\n")
     assert "\n\n**Cost.**\n\n| documents |" in text
 
 
-def test_both_pages_have_the_place():
-    text = report.PAGE.read_text("utf-8")
-    assert text.index("<!-- rows -->") < text.index("<!-- /rows -->")
+def test_all_pages_have_the_place():
+    for name, page in report.PAGES.items():
+        text = (report.ROOT / page).read_text("utf-8")
+        assert text.index(f"<!-- {name} -->") < text.index(f"<!-- /{name} -->")
     text = (report.ROOT / "benchmarks/README.md").read_text("utf-8")
     assert text.index(report.BEGIN) < text.index(report.END)
+
+
+def test_the_page_on_scripts_has_what_is_measured(tmp_path):
+    page = (report.ROOT / report.PAGES["scripts"]).read_text("utf-8")
+    (table,) = scripts.section(Bench(tmp_path))
+    assert table.markdown() in page
+
+
+def test_noisy_texts_are_found_and_no_others(tmp_path):
+    """Up to 10 % wrong characters by --noisy, up to 30 % by a passage."""
+    bench = Bench(tmp_path)
+    texts = tuple(f"udhr/{name}.txt" for name in ("eng", "rus", "hin", "cmn_hans"))
+    for low, high, command in (
+        (0.0, 0.1, ("pairs", "--noisy")),
+        (0.2, 0.3, ("passages", "--noisy")),
+    ):
+        folder, pages = noisy.write(tmp_path, low, high, texts)
+        found = noisy.find(bench, folder, command)
+        name = folder.name.encode()
+        true = {(b"%s/page/%03d" % (name, n), b"%s/scan/%03d" % (name, n)) for n in range(pages)}
+        assert pages > 20
+        assert (found == true) if command[0] == "pairs" else (found >= true)
+
+
+def test_noise_is_as_much_as_is_said():
+    rng, text = np.random.default_rng(1), noise.read("udhr/eng.txt")[:3000]
+    for share in (0.02, 0.1, 0.3):
+        read = noise.spoil(text, share, rng)
+        same = sum(
+            each.size for each in SequenceMatcher(None, text, read, False).get_matching_blocks()
+        )
+        assert 1 - share - 0.01 <= same / len(text) <= 1 - 0.5 * share
+        changed = noise.change(text, share, rng)
+        wrong = [a for a, b in zip(text, changed, strict=True) if a != b]
+        assert len(wrong) == round(share * len("".join(text.split())))
+    assert noise.spoil(text, 0.1, np.random.default_rng(2)) == noise.spoil(
+        text, 0.1, np.random.default_rng(2)
+    )
 
 
 def test_table_on_a_terminal():

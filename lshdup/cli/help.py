@@ -4,7 +4,7 @@ help, options that exclude or require others, settings of a variable alone, and 
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,6 +62,10 @@ class Option(click.Option):
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
         if not self.variable:
             super().add_to_parser(parser, ctx)
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Return the value of the variable, unless a preset that was typed has another."""
+        return None if self.name in (ctx.default_map or {}) else super().resolve_envvar_value(ctx)
 
     def make_metavar(self, ctx: click.Context) -> str:
         if self.metavar is None and isinstance(self.type, click.types.IntParamType):
@@ -142,8 +146,9 @@ def _source(ctx: click.Context, parameter: click.Parameter) -> ParameterSource |
 
 
 def is_set(ctx: click.Context, name: str) -> bool:
-    """Return whether an option has a value of the command line or of its variable."""
-    return ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
+    """Return whether an option has a value of the command line, of a preset or of its variable."""
+    known = ctx.get_parameter_source(name)
+    return known != ParameterSource.DEFAULT if known else name in (ctx.default_map or {})
 
 
 def is_typed(ctx: click.Context, name: str) -> bool:
@@ -194,6 +199,32 @@ def plain_option(*names: str, **settings: Any) -> Callable[[F], F]:
 def setting(*names: str, **settings: Any) -> Callable[[F], F]:
     """Return a decorator for what only a variable sets."""
     return option(*names, variable="alone", hidden=True, **settings)
+
+
+def preset(
+    name: str, values: Mapping[str, Any], of: Mapping[str, Mapping[str, Any]], **settings: Any
+) -> Callable[[F], F]:
+    """Return a decorator for an option that stands for others: what is typed beside it wins.
+
+    values : by parameter; one that the command has not is a part of its request all the same.
+    of : the values of commands that have others.
+    """
+
+    def set_values(ctx: click.Context, _: click.Parameter, is_typed: bool) -> bool:
+        if is_typed:
+            ctx.default_map = dict(of.get(ctx.command.name or "", values))
+        return is_typed
+
+    return plain_option(name, is_flag=True, is_eager=True, callback=set_values, **settings)
+
+
+def spell(values: Mapping[str, Any]) -> str:
+    """Return parameters as they are typed.
+
+    >>> spell({"tokens": "char", "k": 5})
+    '--tokens char -k 5'
+    """
+    return " ".join(f"{'-' if len(name) == 1 else '--'}{name} {values[name]}" for name in values)
 
 
 def stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:

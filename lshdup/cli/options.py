@@ -11,7 +11,7 @@ from lshdup import params
 from lshdup.base.frozen import dataclass
 from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
-from lshdup.cli.help import F, amend, option, plain_option, setting, stack
+from lshdup.cli.help import F, amend, option, plain_option, preset, setting, spell, stack
 from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
 from lshdup.cli.types import (
     Across,
@@ -30,6 +30,8 @@ from lshdup.params import (
     MAIL_QUOTES,
     MARKUP,
     MEASURES,
+    NOISY,
+    NOISY_PASSAGES,
     SAME,
     SCHEMES,
     STORED_SCHEMES,
@@ -120,6 +122,13 @@ text_options = stack(
                default=_SHINGLE.mail_quotes, metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
+noisy_option = preset(
+    "--noisy", NOISY, {"passages": NOISY_PASSAGES, "query": {**NOISY, **NOISY_PASSAGES}},
+    group="Shingles", excludes=("--same",),
+    help=f"For texts with many wrong characters, as OCR leaves them: {spell(NOISY)}; of passages "
+         f"{spell(NOISY_PASSAGES)}. What is typed beside it wins.",
+)  # fmt: skip
+
 token_options = stack(
     _shingles("--tokens", type=click.Choice(TOKENS), default=_SHINGLE.tokens, brief=True,
               excludes=_NO_TEXT,
@@ -169,7 +178,6 @@ threshold_option = option(
 shape_options = stack(
     threshold_option,
     _bands("--recall", type=Share(), default=_BANDS.recall, metavar="P",
-           excludes=("--exact", "--same", "--measure containment"),
            help="Smallest chance to find a pair of exactly T. More: longer time."),
     _bands("--bands", type=click.IntRange(1), brief=True,
            help="Override the number of bands. More: more recall, more candidates, larger index."),
@@ -190,12 +198,14 @@ memory_option = _running(
 
 #: What an index is made by.
 index_options = stack(
-    documents_options, check_content_option, shingle_options, sketch_options, band_options
-)
+    documents_options, check_content_option, noisy_option, shingle_options, sketch_options,
+    band_options,
+)  # fmt: skip
 
 #: What only the steps have as options: commands that ask take it from the index, or the variable.
 _OF_STEPS = """
-keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed bands rows buckets wait
+keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed recall bands rows buckets
+wait
 """.split()
 
 #: Those of an index, for commands that ask: what defines it in detail is set by variables alone.

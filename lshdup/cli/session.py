@@ -20,7 +20,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.system import is_stdout, is_waiting_pipe, with_slashes
 from lshdup.base.wording import printable
 from lshdup.cli.console import Console
-from lshdup.cli.help import is_set
+from lshdup.cli.help import is_set, spell
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import (
@@ -292,7 +292,10 @@ def read_parameters(
 
     A command without DOCS takes all parameters that were not set explicitly from the artifacts.
     """
-    explicit, given = dict[str, Any](), ctx.params
+    preset = ctx.default_map or {}
+    explicit, given = dict[str, Any](), {**preset, **ctx.params}
+    if preset:
+        console.say(f"--noisy is {spell({name: given[name] for name in preset})}")
     names = {field.name for params_class in _PARAMS for field in fields(params_class)}
     names |= {"min_bytes", "max_bytes"}  # which --same bytes has another default of
     for name, value in given.items():

@@ -21,7 +21,7 @@ from lshdup.compare.sides import LEVELS, Sides, renumber
 from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys, sort_keys
-from lshdup.lsh.candidates import Candidates, candidate_pairs, documents_to_compare
+from lshdup.lsh.candidates import Candidates, Sieve, candidate_pairs, documents_to_compare
 from lshdup.params import BandParams, PairParams
 
 _I64 = NDArray[np.int64]
@@ -86,7 +86,8 @@ def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int 
         keys[:, at:end] = band_keys(run, np.asarray(side.signatures), plan)
         at = end
     table = sort_keys(run, keys, members)
-    met = candidate_pairs(run, table, max_bucket, sides.origins)
+    sieve = Sieve.of(plan, plan.threshold, *(side.signatures for side in each))
+    met = candidate_pairs(run, table, max_bucket, sides.origins, sieve)
     sides.expect(met.documents)
     return met
 

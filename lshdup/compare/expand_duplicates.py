@@ -209,7 +209,8 @@ def expand_copies(
             twin[left], twin[right] = right, left  # NumPy writes in order: the first one stays.
             if collapse:
                 again = (twin[across[1]] != across[0]) & (twin[across[0]] != across[1])
-                pairs = _without_equal(pairs, pack_pairs(*across)[again])
+                keys = pack_pairs(*across)[again]
+                pairs = pairs.where(run, lambda a, b: ~hold_pairs(keys, a, b))
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
         low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
@@ -223,15 +224,6 @@ def expand_copies(
         within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
     total = classes.count_products(pairs) + within
     return ExpandedPairs(total, pairs, classes, estimated, NO_KEYS)
-
-
-def _without_equal(pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
-    """Return the pairs without some of those with the largest similarity (ascending keys)."""
-    if not len(keys):
-        return pairs
-    offsets = pairs.offsets.copy()
-    offsets[1:] -= len(keys)
-    return replace(pairs, offsets=offsets, keys=pairs.keys[~contains(keys, pairs.keys)])
 
 
 def _with_copies(run: Run, pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:

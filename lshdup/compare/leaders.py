@@ -149,6 +149,7 @@ class _LeaderSearch:
         self.similarity: NDArray[np.float64] = arrays.full(m, 1.0, np.float64)
         self.compared = 0
         self._edges, self._bucket = components.edges, components.bucket
+        self._near = components.bucket, components.digests, components.least
         self._run, self._expected, self._threshold, self._apart = run, sizes, threshold, apart
         self._sets = _SetsInMemory(run, components.documents, source)
         # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
@@ -211,7 +212,7 @@ class _LeaderSearch:
         """Assign the leaders found so far to positions; fetch only sets that may be similar."""
         near = np.empty(len(rest), np.uint8)
         kernels.have_leaders(
-            rest, self._origins, self._expected, self._threshold, self._bucket, self._heads,
+            rest, self._origins, self._expected, self._threshold, *self._near, self._heads,
             self._following, self._others, near,
         )  # fmt: skip
         candidates, done = rest[near != 0], 0
@@ -249,7 +250,7 @@ class _LeaderSearch:
         sets = self._sets
         return kernels.assign_leaders(
             sets.values, sets.starts, sets.sizes, positions, self._origins, since, add,
-            self._threshold, self._apart, self._bucket, self._heads, self._tails, self._following,
+            self._threshold, self._apart, *self._near, self._heads, self._tails, self._following,
             self._turns, self._others, self.leader, self.similarity,
         )  # fmt: skip
 
@@ -320,8 +321,8 @@ def _unconnected_pairs(
         while state[0] < len(entries):
             left, right = np.empty(size, np.uint32), np.empty(size, np.uint32)
             n = kernels.unconnected_pairs(
-                entries, own_ends, run_ends, bucket_ends, band, components.bucket, leader, parent,
-                state, left, right,
+                entries, own_ends, run_ends, bucket_ends, band, components.bucket,
+                components.digests, components.least, leader, parent, state, left, right,
             )  # fmt: skip
             if n:
                 yield left[:n], right[:n]

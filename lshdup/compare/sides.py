@@ -91,10 +91,6 @@ class Fingerprints:
 
         return run.arrays.compute(len(self.text_prints), np.uint64, keys_of)
 
-    def find_duplicates(self, run: Run, same: str, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each document the first one that is the same: int64 array of shape (n,)."""
-        return self.confirm(run, find_exact_duplicates(run, self.keys(run, same, sizes)), same)
-
     def confirm(self, run: Run, found: NDArray[np.int64], same: str) -> NDArray[np.int64]:
         """Return the first duplicate of each document, or itself if the two share the key only."""
         least = LEVELS.index(same)

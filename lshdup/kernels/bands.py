@@ -8,7 +8,7 @@ of tests/reference.py, and `reference_pairs` of tests/spark/test_workers.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U32, U64, U32Matrix, U64Matrix, inlined, mix64
+from lshdup.kernels.helpers import I64, U8, U32, U64, U8Matrix, U32Matrix, U64Matrix, inlined, mix64
 from lshdup.kernels.jit import kernel
 
 #: In place of the number of a bucket, or of a position: none.
@@ -132,6 +132,15 @@ def number_buckets(
 
 
 @inlined
+def may_be_similar(digests: U8Matrix, least: int, a: int, b: int) -> bool:
+    """Return whether the digests of two positions have `least` bytes in common."""
+    common = 0
+    for j in range(digests.shape[1]):
+        common += digests[a, j] == digests[b, j]
+    return bool(common >= least)
+
+
+@inlined
 def share_earlier(bucket: U32Matrix, band: int, a: int, b: int) -> bool:
     """Return whether two positions share a bucket of an earlier band."""
     for earlier in range(band):
@@ -145,6 +154,8 @@ def bucket_pairs(
     documents: U32,
     origins: U32,
     bucket: U32Matrix,
+    digests: U8Matrix,
+    least: int,
     latest: U32,
     others: U32,
     before: U32Matrix,
@@ -160,6 +171,7 @@ def bucket_pairs(
     to a document that is no partner.
 
     documents : of each position. bucket : of `number_buckets`, of them.
+    digests, least : of `may_be_similar`; other pairs are passed over.
     origins : of `differ`, of each position; those of one stand together within what buckets
         connect.
     latest, others : for each bucket the last position so far, and the last one of another origin
@@ -181,7 +193,8 @@ def bucket_pairs(
                         others[own] = newest
                     partner = np.int64(others[own])
                 while partner != NO_BUCKET:
-                    if not share_earlier(bucket, band, i, partner):
+                    may_be = may_be_similar(digests, least, i, partner)
+                    if may_be and not share_earlier(bucket, band, i, partner):
                         if n == len(left):
                             state[0], state[1], state[2] = i, band, partner
                             return n

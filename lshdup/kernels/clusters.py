@@ -8,8 +8,8 @@ first leader that is similar enough. Reference: `obvious_groups` of tests/compar
 
 import numpy as np
 
-from lshdup.kernels.bands import NO_BUCKET, differ, share_earlier
-from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U32Matrix, inlined
+from lshdup.kernels.bands import NO_BUCKET, differ, may_be_similar, share_earlier
+from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U8Matrix, U32Matrix, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
 
@@ -90,6 +90,8 @@ def assign_leaders(
     threshold: float,
     apart: U64,
     bucket: U32Matrix,
+    digests: U8Matrix,
+    least: int,
     heads: U32,
     tails: U32,
     following: U32Matrix,
@@ -107,7 +109,7 @@ def assign_leaders(
     since : leaders before this position are not compared.
     add : whether a position without a leader becomes one.
     apart : ascending keys of the pairs of positions of which neither may lead the other.
-    bucket : of `bands.number_buckets`.
+    bucket : of `bands.number_buckets`. digests, least : of `bands.may_be_similar`.
     heads, tails, following : the leaders of each bucket as a list in ascending order: from
         heads[bucket] to tails[bucket] by following[position, band].
     turns, others : with origins, others[position, band] is the next leader in the list of another
@@ -136,6 +138,7 @@ def assign_leaders(
                 if (
                     at >= since
                     and sizes_allow(size, sizes[at], threshold)
+                    and may_be_similar(digests, least, at, v)
                     and not share_earlier(bucket, band, at, v)
                 ):
                     compared += 1
@@ -177,6 +180,8 @@ def have_leaders(
     sizes: I64,
     threshold: float,
     bucket: U32Matrix,
+    digests: U8Matrix,
+    least: int,
     heads: U32,
     following: U32Matrix,
     others: U32Matrix,
@@ -196,7 +201,8 @@ def have_leaders(
                     if not differ(origins, at, v):
                         at = np.int64(others[at, band])
                         continue
-                    if sizes_allow(sizes[v], sizes[at], threshold):
+                    may_be = may_be_similar(digests, least, at, v)
+                    if may_be and sizes_allow(sizes[v], sizes[at], threshold):
                         out[i] = 1
                         break
                     at = np.int64(following[at, band])
@@ -233,6 +239,8 @@ def unconnected_pairs(
     bucket_ends: I64,
     band: int,
     bucket: U32Matrix,
+    digests: U8Matrix,
+    least: int,
     leader: U32,
     parent: U32,
     state: I64,
@@ -264,6 +272,9 @@ def unconnected_pairs(
             b = np.int64(entries[j])
             if find_root(parent, b) == root:
                 j = run_ends[j]
+                continue
+            if not may_be_similar(digests, least, a, b):
+                j += 1
                 continue
             if not (leader[a] == a and leader[b] == b) and not share_earlier(bucket, band, a, b):
                 if n == len(left):

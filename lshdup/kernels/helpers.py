@@ -13,6 +13,7 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
+U8Matrix = Annotated[U8, 2]
 U32Matrix = Annotated[U32, 2]
 U64Matrix = Annotated[U64, 2]
 

@@ -60,6 +60,24 @@ def half_point_estimate(bands: int, rows: int) -> float:
     return math.pow(1.0 / bands, 1.0 / rows)
 
 
+def least_agreement(rows: int, similarity: float, chance: float) -> int:
+    """Return the largest L so that two signatures agree in fewer than L rows with at most a chance.
+
+    rows : rows of a signature, which agree with a chance of `similarity` each (binomially).
+
+    >>> least_agreement(256, 0.4, 1e-6), least_agreement(128, 0.8, 1e-6)
+    (66, 79)
+    """
+    least, sum_below = 0, 0.0
+    while least < rows:
+        rest = rows - least
+        sum_below += math.comb(rows, least) * similarity**least * (1 - similarity) ** rest
+        if sum_below > chance:
+            break
+        least += 1
+    return least
+
+
 @dataclass(frozen=True)
 class BandPlan:
     """The number of bands and of rows a band, and the request they were planned for.

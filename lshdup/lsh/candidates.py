@@ -22,7 +22,7 @@ from lshdup.base.wording import join_names
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import bands as kernels
 from lshdup.kernels.clusters import find_roots, join_buckets
-from lshdup.lsh.band_plan import BandPlan
+from lshdup.lsh.band_plan import BandPlan, least_agreement
 from lshdup.lsh.band_table import BandTable, build_band_table, scratch_bytes, sort_by_key
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
@@ -33,6 +33,10 @@ PIECE = 1 << 20
 
 #: Documents whose buckets are looked at together, unless a component is larger.
 _BLOCK = 1 << 14
+
+#: Bands of so few rows make many candidates far below the threshold, which a sieve rejects: by so
+#: many rows of signatures, with this chance to reject a pair at the threshold.
+_FEW_ROWS, _SIEVE_ROWS, _SIEVE_CHANCE = 4, 256, 1e-6
 
 #: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
 #: gigabytes.
@@ -85,6 +89,43 @@ def say_large_bucket(
         " --ignore-common X or --template FILE compares without what they share, --max-bucket N"
         " leaves such buckets out"
     )
+
+
+@dataclass(frozen=True)
+class Sieve:
+    """What two documents of a bucket must have in common to be a candidate pair: `least` rows.
+
+    signatures : of all documents, one matrix or, of two sides, two; empty: nothing is required.
+    """
+
+    signatures: tuple[NDArray[np.uint32], ...] = ()
+    least: int = 0
+
+    @classmethod
+    def of(
+        cls, plan: BandPlan, threshold: float, *signatures: NDArray[np.uint32] | None
+    ) -> "Sieve":
+        """Return the sieve for pairs of this similarity: an open one where bands have many rows."""
+        if plan.rows > _FEW_ROWS:
+            return cls()
+        known = tuple(each[:, :_SIEVE_ROWS] for each in signatures if each is not None)
+        return cls(known, least_agreement(known[0].shape[1], threshold, _SIEVE_CHANCE))
+
+    def digests(self, run: Run, documents: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Return a byte of each row of documents: uint8 array of shape (m, rows)."""
+        width = self.signatures[0].shape[1] if self.signatures else 0
+        made: NDArray[np.uint8] = run.arrays.empty((len(documents), width), np.uint8)
+        first = 0
+        for each in self.signatures:
+            last = first + len(each)
+            for some in slices_of(len(documents) if width else 0):
+                own = (documents[some] >= first) & (documents[some] < last)
+                made[some][own] = each[documents[some][own] - first]
+            first = last
+        return made
+
+
+OPEN_SIEVE = Sieve()
 
 
 @dataclass(frozen=True)
@@ -160,6 +201,8 @@ class Components:
     edges : int64 array of shape (components + 1,), the positions where components begin.
     bucket : uint32 array of shape (m, bands), number of the bucket of each position, or NO_BUCKET.
     count : number of buckets.
+    digests, least : a byte of each row that the sieve looks at, uint8 array of shape (m, rows); and
+        how many must be equal.
     """
 
     documents: NDArray[np.uint32]
@@ -167,6 +210,8 @@ class Components:
     edges: NDArray[np.int64]
     bucket: NDArray[np.uint32]
     count: int
+    digests: NDArray[np.uint8]
+    least: int
 
     @classmethod
     def of(
@@ -175,6 +220,7 @@ class Components:
         shared: SharedBuckets,
         ordered: NDArray[np.int64] | None = None,
         origins: NDArray[np.uint32] = NO_ORIGINS,
+        sieve: Sieve = OPEN_SIEVE,
     ) -> "Components":
         """Arrange the documents of buckets.
 
@@ -214,7 +260,8 @@ class Components:
         for band, (each, ends) in enumerate(zip(shared.members, shared.ends, strict=True)):
             kernels.number_buckets(each, ends, position, band, starts[band], bucket)
         own: NDArray[np.uint32] = arrays.take(origins, documents) if len(origins) else origins
-        return cls(documents, own, edges, bucket, starts[-1])
+        digests = sieve.digests(run, documents)
+        return cls(documents, own, edges, bucket, starts[-1], digests, sieve.least)
 
     def list_documents(self, run: Run) -> NDArray[np.int64]:
         """Return the documents: ascending int64 array."""
@@ -286,9 +333,13 @@ def documents_to_compare(
 
 
 def candidate_pairs(
-    run: Run, table: BandTable, max_bucket: int = 0, origins: NDArray[np.uint32] = NO_ORIGINS
+    run: Run,
+    table: BandTable,
+    max_bucket: int = 0,
+    origins: NDArray[np.uint32] = NO_ORIGINS,
+    sieve: Sieve = OPEN_SIEVE,
 ) -> Candidates:
-    """Return all pairs that share a bucket, each once, and their buckets.
+    """Return all pairs that share a bucket and pass the sieve, each once, and their buckets.
 
     Pairs come component by component, a component being the documents that buckets connect, and
     within one by left document, unless there are more than two origins. A stage that fetches data
@@ -305,7 +356,7 @@ def candidate_pairs(
     """
     run.progress("candidates", 0, 0)
     shared = SharedBuckets.of(run, table, max_bucket, origins)
-    components = Components.of(run, shared, origins=origins)
+    components = Components.of(run, shared, None, origins, sieve)
     documents = components.list_documents(run)
     return Candidates(shared.counts, documents, _pieces(run, components))
 
@@ -317,13 +368,14 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
     n = 0
     for block in components.blocks(_BLOCK):
         documents, bucket = components.documents[block], components.bucket[block]
-        origins = components.origins[block]
+        origins, digests = components.origins[block], components.digests[block]
         before = arrays.empty(bucket.shape, np.uint32)
         state = np.array([0, 0, kernels.NO_BUCKET])
         while state[0] < len(documents):
             n += kernels.bucket_pairs(
-                documents, origins, bucket, latest, others, before, state, left[n:], right[n:]
-            )
+                documents, origins, bucket, digests, components.least, latest, others, before,
+                state, left[n:], right[n:],
+            )  # fmt: skip
             if state[0] < len(documents):
                 run.progress("candidates", block.start + int(state[0]), total)
                 yield left[:n].copy(), right[:n].copy()

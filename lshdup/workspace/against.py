@@ -35,13 +35,7 @@ from lshdup.pipeline import build_index, find_clusters
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named
 from lshdup.store.store import Store
-from lshdup.workspace.comparing import (
-    Comparison,
-    drop_changed,
-    find_same_clusters,
-    load_side,
-    order_documents,
-)
+from lshdup.workspace.comparing import Comparison, drop_changed, load_side, order_documents
 from lshdup.workspace.loading import compares_files, load_whole_documents
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
@@ -314,7 +308,12 @@ def find_clusters_against(
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     order = _take_order(order_documents(run, here, params, both.request), rest)
     apart = take_pairs(sides.left_out, rest)
-    groups = _cluster_rest(both, here.take(run, rest), order, params, apart)
+    left, method = here.take(run, rest), both.method
+    index = build_index(run, left, both.params) if method.by_bands else None
+    groups = find_clusters(
+        run, left, index, side_of(run, left), both.params.threshold, params, order,
+        same=method.same, apart=apart,
+    )  # fmt: skip
     own = groups.clusters.representative
     grouped = np.flatnonzero(own >= 0)
     found.assign(rest[grouped], rest[own[grouped]], groups.clusters.similarity[grouped])
@@ -375,20 +374,3 @@ def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:
     places = np.searchsorted(rest, order.order[is_in[order.order]])
     level = order.level[rest] if len(order.level) else order.level
     return Preference(places, level, order.keep, [])
-
-
-def _cluster_rest(
-    both: Comparison,
-    rest: Collection,
-    order: Preference,
-    params: ClusterParams,
-    apart: NDArray[np.uint64],
-) -> ClustersFound:
-    """Cluster the documents of DOCS that are near none of OTHER."""
-    run = both.run
-    if both.method.same:
-        return find_same_clusters(run, rest, both.method.same, order.order, apart)
-    side = side_of(run, rest)
-    index = None if both.method.exact else build_index(run, rest, both.params)
-    threshold = both.params.threshold
-    return find_clusters(run, rest, index, side, threshold, params, order, apart=apart)

@@ -4,7 +4,7 @@ Pairs and groups of one collection by bands are kept in the store, and loaded if
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import slices_of
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
@@ -25,15 +24,13 @@ from lshdup.collection.origins import find_origins
 from lshdup.collection.set_source import side_of
 from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
-from lshdup.compare.clusters import Clusters, expand_clusters
 from lshdup.compare.comparing import compare, separate_pairs, verify
 from lshdup.compare.expand_duplicates import NO_KEYS, ExpandedPairs, expand_copies
 from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound, PairsFound
-from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan, plan_bands
-from lshdup.lsh.candidates import NO_ORIGINS, candidate_pairs, say_large_bucket
+from lshdup.lsh.candidates import NO_ORIGINS, Sieve, candidate_pairs, say_large_bucket
 from lshdup.params import AcrossParams, BandParams, ClusterParams, PairParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters
 from lshdup.sources.document_list import DocumentList
@@ -100,7 +97,7 @@ class Comparison:
         """Return the names of documents (ascending int64 array) as typed from here."""
         return self.tell(documents, DocumentList.typed_names)
 
-    def tell(self, documents: NDArray[np.int64], of: Callable[..., list[T]]) -> list[T]:
+    def tell(self, documents: NDArray[np.int64], of: Callable[..., Sequence[T]]) -> list[T]:
         """Return what a function says of documents (int64 array). of : called once for each side
         with different documents of it, ascending.
         """
@@ -155,17 +152,13 @@ class Comparison:
         apart = self.sides.left_out
         if self.indexed is not None:
             return load_or_find_clusters(run, self.indexed, rule, request, apart)
-        order, origins = order_documents(run, collection, rule, request), self.sides.origins
-        if self.method.same:
-            same = self.method.same
-            found = find_same_clusters(run, collection, same, order.order, apart, origins)
-        else:
-            side, threshold, index = self.sides.left, self.params.threshold, None
-            if self.method.by_bands:
-                index = build_index(run, collection, self.params, self.sides.duplicate_of)
-            found = find_clusters(
-                run, collection, index, side, threshold, rule, order, apart=apart, origins=origins
-            )
+        order, index = order_documents(run, collection, rule, request), None
+        if self.method.by_bands:
+            index = build_index(run, collection, self.params, self.sides.duplicate_of)
+        found = find_clusters(
+            run, collection, index, self.sides.left, self.params.threshold, rule, order,
+            same=self.method.same, apart=apart, origins=self.sides.origins,
+        )  # fmt: skip
         return drop_changed(found, collection.documents, run.skipped, 0)
 
     def is_one_document(self) -> bool:
@@ -259,7 +252,8 @@ def load_or_find_pairs(
         return found
     skipped = list[Skipped]()
     side = side_of(run.but(skipped=skipped.append), collection)
-    met = candidate_pairs(run, index.table, params.max_bucket)
+    sieve = Sieve.of(index.plan, threshold, collection.signatures)
+    met = candidate_pairs(run, index.table, params.max_bucket, sieve=sieve)
     say_large_bucket(run, met.buckets, collection.documents.names)
     side.expect(met.documents)
     sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
@@ -307,53 +301,6 @@ def load_or_find_clusters(
     if not len(made.lost):
         run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
     return drop_changed(made, collection.documents, run.skipped, 0)
-
-
-def find_same_clusters(
-    run: Run,
-    collection: Collection,
-    same: str,
-    preference: NDArray[np.int64],
-    apart: NDArray[np.uint64] = NO_KEYS,
-    origins: NDArray[np.uint32] = NO_ORIGINS,
-) -> ClustersFound:
-    """Group all documents that are the same in text, or in bytes as well.
-
-    same : "text" or "bytes".
-    preference : int64 array of shape (n,), all documents, the most preferred one first.
-    apart : of `find_clusters` of the pipeline.
-    origins : of `Sides`; documents of the origin of the one that is kept are alone.
-
-    Cost: a sort of the documents. No shingle set is needed.
-    """
-    duplicate_of = collection.prints.find_duplicates(run, same, collection.sizes)
-    groups = Clusters.empty(run, len(duplicate_of))
-    for some in slices_of(len(duplicate_of)):
-        compared = np.asarray(collection.sizes[some]) > 0
-        groups.representative[some][compared] = duplicate_of[some][compared]
-        groups.similarity[some][compared] = 1.0
-    groups = expand_clusters(groups, duplicate_of, preference)
-    own, leaders = groups.representative, dict[int, list[int]]()
-    pairs = zip(*(each.tolist() for each in unpack_pairs(apart)), strict=True)
-    barred = {pair for a, b in pairs for pair in ((a, b), (b, a))}
-    rank = {each: at for at, each in enumerate(preference.tolist())} if barred else {}
-
-    def is_of_one(each: int, other: int) -> bool:
-        return bool(len(origins)) and each != other and bool(origins[each] == origins[other])
-
-    # Only a document of these pairs may not follow the first of its class, and leads then.
-    for each in sorted({a for a, _ in barred if own[a] >= 0}, key=rank.__getitem__):
-        others = leaders.setdefault(int(duplicate_of[each]), [int(own[each])])
-        free = (other for other in others if (each, other) not in barred)
-        leader = next((other for other in free if not is_of_one(each, other)), each)
-        if leader == each:
-            others.append(each)
-        own[each] = leader
-    for some in slices_of(len(origins)):
-        mine = own[some]
-        alone = np.flatnonzero((mine >= 0) & (origins[mine] == origins[some]))
-        mine[alone] = alone + some.start
-    return ClustersFound(groups, duplicate_of)
 
 
 def order_documents(

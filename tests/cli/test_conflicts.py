@@ -9,16 +9,15 @@ from tests.running import run_many, run_program
 
 #: A command, options that its run ignores, and why.
 IGNORED = """
-pairs d --exact | --recall=0.9 --max-bucket=3 --memory=64MB | with --exact
-clusters --exact | --recall=0.9 --max-bucket=3 --memory=64MB | with --exact
-folders d --exact | --recall=0.9 --max-bucket=3 | with --exact
-report --exact | --recall=0.9 --max-bucket=3 | with --exact
-pairs d --measure containment | --max-bucket=3 --histogram --recall=0.9 | with --measure containment
-query d --measure containment | --recall=0.9 | with --measure contain
+pairs d --exact | --max-bucket=3 --memory=64MB | with --exact
+clusters --exact | --max-bucket=3 --memory=64MB | with --exact
+folders d --exact | --max-bucket=3 | with --exact
+report --exact | --max-bucket=3 | with --exact
+pairs d --measure containment | --max-bucket=3 --histogram | with --measure containment
 pairs d --same text | --measure=jaccard --exact --max-bucket=3 --histogram | with --same text
-pairs d --same text | --recall=0.9 --plot=p.png | with --same text
-clusters --same bytes | --exact --linkage=single --max-bucket=3 --recall=0.9 | with --same bytes
-folders d --same bytes | --exact --max-bucket=3 --recall=0.9 | with --same bytes
+pairs d --same text | --noisy --plot=p.png | with --same text
+clusters --same bytes | --exact --linkage=single --max-bucket=3 --noisy | with --same bytes
+folders d --same bytes | --exact --max-bucket=3 | with --same bytes
 pairs d --same bytes | --tokens=char --template=d --ignore-common=3 | with --same bytes
 clusters d --same bytes | --min-tokens=3 --encoding=cp437 --markup=keep --mail | with --same bytes
 folders d --same text | --min-bytes=0 | without --same bytes
@@ -37,7 +36,7 @@ clusters d --accepted f | --show-accepted | with --accepted
 folders d --accepted f | --show-accepted | with --accepted
 report d --accepted f | --show-accepted | with --accepted
 query d --by passages | --threshold=0.9 --measure=jaccard --same=text | with --by passages
-query d --by passages | --recall=0.9 --show-accepted | with --by passages
+query d --by passages | --show-accepted | with --by passages
 query d | --least=9 --gap=1 | without --by passages
 query d --accepted f | --show-accepted | with --accepted
 accept a b | --from=- | with NAMES

@@ -96,7 +96,7 @@ def test_an_option_of_another_program_is_refused_with_the_one_that_is_meant(line
     ("command", "first", "second"),
     [
         ("pairs", "-t 55.5%", "-t 0.555"),
-        ("pairs", "--recall=90%", "--recall 0.9"),
+        ("index", "--recall=90%", "--recall 0.9"),
         ("pairs", "--ignore-common 40%", "--ignore-common 0.4"),
         ("curve", "--threshold 90%", "--threshold 0.9"),
     ],

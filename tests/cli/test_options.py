@@ -68,6 +68,8 @@ _SHOWN = """
 --check-content | ... --store old + --check-content
 passages --check-content | d --least 5 --store kept + --check-content
 --tokens | --tokens char
+--noisy | --noisy
+passages --noisy | d --least 5 + --noisy
 --shingle-size | -k 2
 --encoding | --encoding cp437
 --markup | --markup keep

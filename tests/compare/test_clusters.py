@@ -26,7 +26,7 @@ from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
-from lshdup.lsh.candidates import Components, SharedBuckets
+from lshdup.lsh.candidates import OPEN_SIEVE, Components, SharedBuckets, Sieve
 from lshdup.params import KEEP, ClusterParams, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
@@ -72,6 +72,8 @@ def as_dict(groups):
 class Made:
     """A collection of sets with a band table of given keys; exact duplicates have equal keys."""
 
+    sieve = OPEN_SIEVE
+
     def __init__(self, sets, keys, order, max_bucket=0, origins=()):
         self.origins = np.array(origins, np.uint32)
         self.sets, self.order, self.max_bucket = sets, np.array(order, np.int64), max_bucket
@@ -100,7 +102,10 @@ class Made:
         return found
 
     def differ(self, a, b):
-        return not len(self.origins) or self.origins[a] != self.origins[b]
+        both = [each[[a, b]] for each in self.sieve.signatures]
+        return all((a == b).sum() >= self.sieve.least for a, b in both) and (
+            not len(self.origins) or self.origins[a] != self.origins[b]
+        )
 
     @cached_property
     def firsts(self):
@@ -116,7 +121,7 @@ class Made:
 
     def components(self):
         shared = SharedBuckets.of(RUN, self.table, self.max_bucket, self.origins)
-        return Components.of(RUN, shared, self.ordered, self.origins)
+        return Components.of(RUN, shared, self.ordered, self.origins, self.sieve)
 
     def find_kinds(self, linkage, threshold, jobs=1, source=None, apart=NO_KEYS):
         source = source or self.ragged.take
@@ -189,6 +194,16 @@ def in_pieces(held):
 def test_groups_are_those_of_the_obvious_loop(held, made, threshold):
     with in_pieces(held):
         check(made, threshold)
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(collections(), st.integers(0, 3), st.randoms())
+def test_groups_behind_a_sieve_are_those_of_the_pairs_that_pass(made, least, random):
+    rows = np.array([[random.randrange(2) for _ in range(3)] for _ in made.sets], np.uint32)
+    made.sieve = Sieve((rows[made.duplicate_of] + 256,), least)
+    for held in (True, False):
+        with in_pieces(held):
+            check(made, 0.3)
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -1,5 +1,6 @@
 """S-curve, plan, band table and candidates against published tables, the reference and recall."""
 
+import operator
 from itertools import combinations
 
 import numpy as np
@@ -110,6 +111,34 @@ def test_candidates_are_those_of_the_reference(signatures, shape, piece):
         partners = {a + b - document for a, b in expected if document in (a, b)}
         assert set(near.tolist()) == partners | {document}
     assert (band_table.band_keys(RUN, np.array(signatures, np.uint32), plan) == table.keys).all()
+
+
+@settings(deadline=None)
+@given(signature_lists.filter(bool), st.integers(0, 6), st.integers(0, 25))
+def test_a_sieve_rejects_pairs_that_have_few_rows_in_common(signatures, least, split):
+    table, _ = table_of(signatures, 6, 1)
+    rows = np.array(signatures, np.uint32)
+    expected = {
+        (a, b) for a, b in reference.candidates(signatures, 6, 1)
+        if sum(map(operator.eq, signatures[a], signatures[b])) >= least
+    }  # fmt: skip
+    for parts in ((rows,), (rows[:split], rows[split:])):
+        sieve = candidates.Sieve(parts, least)
+        assert set(listed(candidates.candidate_pairs(RUN, table, sieve=sieve).pieces)) == expected
+
+
+def test_only_short_bands_have_a_sieve_and_it_rejects_one_similar_pair_in_a_million():
+    rows = np.zeros((2, 300), np.uint32)
+    assert candidates.Sieve.of(band_plan.BandPlan(60, 5, 0.4, 0.99), 0.4, rows).signatures == ()
+    for threshold in (0.2, 0.4, 0.5, 1.0):
+        sieve = candidates.Sieve.of(band_plan.BandPlan(75, 4, 0.1, 0.9), threshold, rows)
+        assert sieve.signatures[0].shape == (2, 256)
+        chances = [0.0] * 257  # to agree in so many rows, by adding one row after the other
+        chances[0] = 1.0
+        for _ in range(256):
+            steps = zip(chances, [0.0, *chances], strict=False)
+            chances = [threshold * one + (1 - threshold) * none for none, one in steps]
+        assert sum(chances[: sieve.least]) <= 1e-6 < sum(chances[: sieve.least + 1])
 
 
 @settings(deadline=None)

@@ -21,10 +21,10 @@ from lshdup.collection.equal_files import digest_documents
 from lshdup.compare.best_matches import find_best_matches
 from lshdup.compare.comparing import compare
 from lshdup.compare.sides import Fingerprints, Side, Sides
-from lshdup.params import BandParams, DocumentParams, PairParams
+from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
 from lshdup.sources.files import Buffer
 from lshdup.sources.finding import find_documents
-from lshdup.workspace.comparing import find_same_clusters
+from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.loading import load_whole_documents
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
@@ -307,7 +307,8 @@ def test_documents_that_share_a_key_only_are_not_the_same():
     prints = Fingerprints((texts * odd) ^ np.uint64(77), texts)
     assert set(prints.keys(RUN, "bytes", np.ones(6, np.int64)).tolist()) == {77}
     sizes = np.ones(6, np.int64)
-    assert prints.find_duplicates(RUN, "bytes", sizes).tolist() == list(range(6))
+    one = Sides.of(RUN, Side(sizes, texts, prints, None), same="bytes")
+    assert one.duplicate_of.tolist() == list(range(6))
     parts = (
         Fingerprints(prints.byte_prints[some], texts[some]) for some in (slice(3), slice(3, 6))
     )
@@ -334,8 +335,10 @@ def test_any_two_folders(tmp_path_factory, left, right, least):
     left_request, right_request = (
         Request((os.fsencode(top / side),), DocumentParams(), given_) for side in "lr"
     )
-    (one,) = load_whole_documents((run, left_request))
-    found = find_same_clusters(run, one, "bytes", np.arange(len(left))).clusters.representative
+    method = PairParams(same="bytes")
+    opened = load_comparison(run, left_request, method, clustering=True)
+    found = opened.find_clusters(ClusterParams(keep="path-order")).clusters.representative
+    one = opened.here
     names = [int(os.path.basename(name)) for name in one.documents.names]
     of_name = {name: int(own) for name, own in zip(names, found, strict=True)}
     for a, b in combinations(range(len(left)), 2):

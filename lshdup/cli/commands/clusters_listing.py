@@ -16,7 +16,7 @@ from lshdup.cli.find_pairs import find_groups, find_matches, open_removal
 from lshdup.cli.layouts import groups as lay_out_groups
 from lshdup.cli.messages import describe_likeness, describe_rule
 from lshdup.cli.options import ClustersOptions
-from lshdup.cli.output import PIECE_MAILS, PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
+from lshdup.cli.output import PIECE_MAILS, PIECE_ROWS, Piece, Target, print_pieces
 from lshdup.cli.session import Session
 from lshdup.collection.name_lists import (
     count_hard_links,
@@ -136,7 +136,6 @@ def _warn_of_parts(console: Console, answer: _Answer) -> None:
 
 def _rows(answer: _Answer, clusters: ClusterListing, mails: Mails | None) -> Iterator[Piece]:
     result, copies, own = answer.result, answer.result.copies, answer.result.clusters.representative
-    names = DocumentNames(len(own), answer.opened.names)
     size = PIECE_MAILS if mails else PIECE_ROWS
     for start in range(0, len(clusters.documents), size):
         part = slice(start, start + size)
@@ -150,7 +149,7 @@ def _rows(answer: _Answer, clusters: ClusterListing, mails: Mails | None) -> Ite
                 "other" if other else "keep" if is_kept else "drop"
                 for other, is_kept in zip(is_other, kept, strict=True)
             ],
-            names.of(rows).tolist(),
+            answer.opened.tell(rows, DocumentList.typed_names),
             result.clusters.similarity[rows].tolist(),
             copies[rows].tolist(),
             clusters.smallest[part].tolist(),

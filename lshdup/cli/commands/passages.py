@@ -19,6 +19,7 @@ from lshdup.cli.options import (
     keep_one_by_one_options,
     list_columns,
     memory_option,
+    noisy_option,
     output_options,
     passage_options,
     run_options,
@@ -54,6 +55,7 @@ Examples:
 @amend("min_tokens", hidden=True)
 @documents_options
 @check_content_option
+@noisy_option
 @passage_options
 @option("--documents", "in_documents", type=click.IntRange(1), default=1, metavar="N",
         help="Only passages that are in at least N documents.")  # fmt: skip

@@ -245,8 +245,9 @@ def print_pairs(
     if pairs.most_common and not wanted.gap:
         console.say(
             f"what stands in more than {wanted.max_documents:,} documents, or in twice as many "
-            f"places, is not counted, but in longer passages: one text of {plan_anchors(wanted)[0]:,} tokens or more has "
-            f"{pairs.most_common:,} places; a larger --max-documents counts more"
+            "places, is not counted, but in longer passages: one text of "
+            f"{plan_anchors(wanted)[0]:,} tokens or more has {pairs.most_common:,} places; "
+            "a larger --max-documents counts more"
         )
 
     def rows() -> Iterator[Piece]:

@@ -22,6 +22,7 @@ from lshdup.cli.options import (
     band_options,
     list_columns,
     measure_option,
+    noisy_option,
     of_the_index,
     output_options,
     passage_options,
@@ -59,7 +60,7 @@ class QueryOptions(OutputOptions):
 
 
 #: What has no meaning for passages.
-_OF_SETS = ("threshold", "measure", "same", "accepted", "show_accepted", "recall")
+_OF_SETS = ("threshold", "measure", "same", "accepted", "show_accepted")
 
 
 @list_columns("query", "query-containment", "query-passages")
@@ -77,8 +78,8 @@ Examples:
 @stack(
     click.argument("docs", nargs=-1, required=True, type=DocumentName(), metavar="DOC..."),
     of_the_index,
-    amend("recall", excludes=("--measure containment",)),
     band_options,
+    noisy_option,
     amend("measure", excludes=()),
     measure_option,
     option("--top", type=click.IntRange(1), metavar="N", show_default="all", brief=True,

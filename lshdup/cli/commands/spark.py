@@ -14,6 +14,7 @@ from lshdup.cli.messages import say_contract, say_skipped
 from lshdup.cli.options import (
     collapse_option,
     max_bucket_option,
+    noisy_option,
     shape_options,
     sketch_options,
     spark_options,
@@ -76,7 +77,7 @@ _options = stack(
     click.argument("inputs", nargs=-1, required=True, metavar="INPUT..."),
     plain_option("-o", "--output", required=True, metavar="OUT", group="Output", brief=True,
                  help="The folder that Spark writes: OUT.parquet or OUT.jsonl."),
-    text_source_options, token_options, text_options, sketch_options, shape_options,
+    text_source_options, noisy_option, token_options, text_options, sketch_options, shape_options,
     max_bucket_option, spark_options,
 )  # fmt: skip
 
