@@ -103,7 +103,7 @@ def write(
     copies_go : whether rows with the id and the text of a row that stays go.
 
     """
-    from lshdup.sources.records import ROWS
+    from lshdup.sources.records import ROWS, Kind
     from lshdup.sources.rewriting import write_without
     from lshdup.workspace.removals import Gone, refuse_nothing
 
@@ -127,8 +127,9 @@ def write(
     rows, dropped = len(documents) + len(uncompared) + written.others, len(gone.rows)
     bare = rows - compared - (dropped - len(clusters.dropped))
     share = "" if size is None else f"; {size:,} of {written.read:,} bytes"
+    of_folders = " and other files" if noun == "mail" and Kind.FILE in documents.kinds else ""
     console.summarize(
-        f"{count_of(rows, noun)}: {rows - dropped:,} kept"
+        f"{count_of(rows, noun)}{of_folders}: {rows - dropped:,} kept"
         f"{f' ({bare:,} of them not compared)' if bare else ''}, {dropped:,} dropped"
         f" ({chance(dropped / max(rows, 1))}){share}{console.duration_of('write')}"
     )
