@@ -132,13 +132,11 @@ class Preference:
     level : int64 array of shape (n,); smaller comes before the rule: the first pattern of
         `--prefer` that matches, then whole files before parts of files. Empty but for "central".
     keep : the rule of `ClusterParams.keep` that was applied.
-    unused : a line for each pattern that matches no document.
     """
 
     order: NDArray[np.int64]
     level: NDArray[np.int64]
     keep: str
-    unused: list[str]
 
 
 def preference(
@@ -150,7 +148,7 @@ def preference(
 ) -> Preference:
     """Return the order of documents by `--prefer`, then whole files before parts of files (but
     where "first" goes by the order of DOCS), then `--keep-by`, `--keep`, and their place in the
-    list.
+    list. Warn of patterns of `--prefer` that match no document.
 
     The rule "central" orders as the default rule does; `compare.medoids` chooses after it.
 
@@ -161,9 +159,8 @@ def preference(
     Raises ParameterError if the rule needs the order of arguments, and the store has not kept it.
     """
     n, levels = len(documents), list[Key]()
-    by_pattern, unused = _levels(run, documents, params.prefer)
     if params.prefer:
-        levels.append(by_pattern.__getitem__)
+        levels.append(_levels(run, documents, params.prefer).__getitem__)
     default = default_keep(documents)
     keep = params.keep or default
     if keep != "first" and documents.parts is not None:
@@ -173,7 +170,7 @@ def preference(
     keys = _keys(run, documents, sizes, default if keep == "central" else keep, arguments)
     order = run.arrays.order(n, [*levels, *keys])
     if keep != "central":
-        return Preference(order, order[:0].copy(), keep, unused)
+        return Preference(order, order[:0].copy(), keep)
 
     def level_of(some: slice) -> NDArray[np.int64]:
         level = np.zeros(some.stop - some.start, np.int64)
@@ -181,7 +178,7 @@ def preference(
             level = 2 * level + key(rows_of(some))
         return level
 
-    return Preference(order, run.arrays.compute(n, np.int64, level_of), keep, unused)
+    return Preference(order, run.arrays.compute(n, np.int64, level_of), keep)
 
 
 def default_keep(documents: DocumentList) -> str:
@@ -304,14 +301,8 @@ def folder_above(name: bytes) -> bytes:
     return b"" if name in (b".", b"/") or base == b".." else folder or b"."
 
 
-def _levels(
-    run: Run, documents: DocumentList, prefer: Sequence[str]
-) -> tuple[NDArray[np.int64], list[str]]:
-    """Return for each document the number of the first pattern that matches it, or their number
-    (nothing without patterns); and lines.
-    """
-    if not prefer:
-        return np.zeros(0, np.int64), []
+def _levels(run: Run, documents: DocumentList, prefer: Sequence[str]) -> NDArray[np.int64]:
+    """Return for each document the number of the first pattern that matches it, or their number."""
     n = len(documents)
     are_here = [typed_name(os.fsencode(text)) == b"." for text in prefer]
     patterns = [
@@ -334,4 +325,6 @@ def _levels(
         levels[some] = [level_of(name) for name in documents.typed_names(some)]
 
     names = documents.typed_names(np.arange(min(n, FEW_NAMES)))
-    return levels, [line for each in patterns for line in each.warnings("no document", names)]
+    for line in (line for each in patterns for line in each.warnings("no document", names)):
+        run.warn(line)
+    return levels

@@ -13,10 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct
-from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import EVERY_SET
 from lshdup.collection.collection import Collection
@@ -26,7 +24,7 @@ from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
 from lshdup.compare.comparing import compare, separate_pairs, verify
 from lshdup.compare.expand_duplicates import NO_KEYS, ExpandedPairs, expand_copies
-from lshdup.compare.keep_rules import Preference, preference
+from lshdup.compare.keep_rules import preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan, plan_bands
@@ -91,7 +89,7 @@ class Comparison:
         sides = [each for each in (self.here, self.there) if each is not None]
         none = np.zeros(len(self.sides.sizes), np.uint8)
         forms = [each.columns.get("forms", none[: len(each.documents)]) for each in sides]
-        return Mails(self.run, np.concatenate(forms) == Form.MAIL, self.tell)
+        return Mails(self.run, self.lists, forms)
 
     def names(self, documents: NDArray[np.int64]) -> list[bytes]:
         """Return the names of documents (ascending int64 array) as typed from here."""
@@ -152,7 +150,8 @@ class Comparison:
         apart = self.sides.left_out
         if self.indexed is not None:
             return load_or_find_clusters(run, self.indexed, rule, request, apart)
-        order, index = order_documents(run, collection, rule, request), None
+        order = preference(run, collection.documents, collection.sizes, rule, request.documents)
+        index = None
         if self.method.by_bands:
             index = build_index(run, collection, self.params, self.sides.duplicate_of)
         found = find_clusters(
@@ -283,7 +282,7 @@ def load_or_find_clusters(
     apart : of `find_clusters` of the pipeline.
     """
     collection, index, bands = indexed.collection, indexed.index, indexed.params
-    order = order_documents(run, collection, params, request)
+    order = preference(run, collection.documents, collection.sizes, params, request.documents)
     store, found, known, header = run.store, None, None, {}
     if store is not None:
         header = results_io.describe_clusters(collection, index, bands, params, order.order, apart)
@@ -301,16 +300,6 @@ def load_or_find_clusters(
     if not len(made.lost):
         run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
     return drop_changed(made, collection.documents, run.skipped, 0)
-
-
-def order_documents(
-    run: Run, collection: Collection, params: ClusterParams, request: Request
-) -> Preference:
-    """Return the order of documents; warn of unused --prefer."""
-    order = preference(run, collection.documents, collection.sizes, params, request.documents)
-    for line in order.unused:
-        run.warn(line)
-    return order
 
 
 def drop_changed(

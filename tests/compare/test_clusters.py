@@ -394,9 +394,10 @@ def listed(names, sizes=None, mtimes=None, **lists):
 
 def preferred(names, keep="path-order", prefer=(), arguments=(b".",), **more):
     params = ClusterParams(keep=keep, prefer=tuple(prefer))
-    found = preference(Run.quiet(), *listed(names, **more), params, arguments)
+    unused: list[str] = []
+    found = preference(RUN.but(warn=unused.append), *listed(names, **more), params, arguments)
     assert sorted(found.order.tolist()) == list(range(len(names)))
-    return [names[index] for index in found.order.tolist()], found.unused
+    return [names[index] for index in found.order.tolist()], unused
 
 
 def test_every_rule_of_keep():

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lshdup.compare.keep_rules import preference
 from lshdup.params import ACCEPTED_FILE, ClusterParams, DocumentParams, PairParams, ShingleParams
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.accepted import Accepted, definition_of, find_accepted, make_line, read_prints
 from lshdup.workspace.against import find_clusters_against, load_sides
-from lshdup.workspace.comparing import load_comparison, order_documents
+from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.compare.test_clusters import as_dict, obvious_groups
@@ -39,6 +40,12 @@ NEAR = {
     if reference.jaccard(SETS[a], SETS[b]) >= THRESHOLD
 }
 APART = st.sets(st.sampled_from(list(combinations(range(len(NAMES)), 2))), max_size=20)
+
+
+def order_of(opened, rule):
+    """The documents of DOCS, the most preferred first."""
+    here, named = opened.here, opened.request.documents
+    return preference(opened.run, here.documents, here.sizes, rule, named).order.tolist()
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +135,7 @@ def test_groups_are_those_without_accepted_edges(docs, tmp_path_factory, method,
     @example({(0, 1)}, "")
     def check(apart, keep):
         rule = ClusterParams(linkage or "representative", keep)
-        order = order_documents(workspace, opened.here, rule, wanted).order.tolist()
+        order = order_of(opened, rule)
         found = without(opened, apart).find_clusters(rule)
         assert as_dict(found.clusters) == expected_groups(apart, order, same, linkage)
         assert not any(found.clusters.representative[a] == b for a, b in apart)
@@ -181,7 +188,7 @@ def test_against_others(docs, tmp_path_factory, method):
         assert not any(led[a] == b or led[b] == a for a, b in apart)
         assert {a for a in range(n) if led[a] >= n} == is_met
         rest = [d for d in range(n) if d not in is_met]
-        order = order_documents(opened.run, opened.here, rule, opened.request).order.tolist()
+        order = order_of(opened, rule)
         expected = expected_groups(apart, [d for d in order if d in rest], same)
         assert {d: led[d] for d in rest} == {d: kept for d, (kept, _) in expected.items()}
 
@@ -209,7 +216,7 @@ def test_a_line_holds_until_a_text_changes(tmp_path_factory, definition, data):
     names, texts = [*names, "pictures/p", "pictures/q"], [*texts, "picture", "picture"]
     lines = data.draw(st.sets(st.sampled_from(list(combinations(range(len(names)), 2)))))
     listed = find_documents(open_workspace(""), [os.fsencode(folder)], DocumentParams())
-    prints = read_prints(listed, range(len(names)), WORDS).tolist()
+    prints = read_prints(open_workspace(""), listed, np.arange(len(names)), WORDS).tolist()
     rows = [make_line(os.fsencode(names[a]), prints[a], os.fsencode(names[b]), prints[b])
             for a, b in lines]  # fmt: skip
     Accepted(WORDS).add(rows, "").save(folder / ACCEPTED_FILE)

@@ -20,12 +20,13 @@ from hypothesis import strategies as st
 from lshdup.collection.origins import find_origins
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import AcrossParams, ClusterParams, DocumentParams, PairParams, PassageParams
-from lshdup.workspace.comparing import load_comparison, order_documents
+from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, many, open_workspace, require
 from tests.documents import find
 from tests.running import run_program
+from tests.workspace.test_accepted import order_of
 from tests.workspace.test_against import WORDS, texts
 
 METHODS = {
@@ -229,7 +230,7 @@ def test_groups_are_those_of_the_obvious_loop(method, linkage, rule, folders):
     own = opened.find_clusters(rule).clusters.representative.tolist()
     names = [*opened.here.documents.names]
     found = {name: names[kept] for name, kept in zip(names, own, strict=True)}
-    order = order_documents(RUN, opened.here, rule, request).order.tolist()
+    order = order_of(opened, rule)
     names, expected = [names[each] for each in order], {}
     for name in names:
         if name in expected:

@@ -204,8 +204,6 @@ def print_passages(
     split = len(found.here.documents) if found.there is not None else None
     run = session.workspace
     preferred = preference(run, found.here.documents, found.here.sizes, rule, request.documents)
-    for line in preferred.unused:
-        console.warn(line)
     repeats = find_repeats(passages, preferred.order, split, found.origins)
     line = _describe(found, passages, repeats, wanted.least)
     _say(session, found, passages.documents, wanted.least, line)
