@@ -76,6 +76,8 @@ def inspect_texts(
     if not params.encoding or batch.is_text:
         special = may_need_decoding(batch.names, *spans)
     forms = find_mails(batch.names, batch.path, *spans, params)
+    if batch.form:
+        forms[forms != Form.MAIL] = batch.form
     return flags, special | (forms == Form.MAIL), forms
 
 

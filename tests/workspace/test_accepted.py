@@ -216,7 +216,7 @@ def test_a_line_holds_until_a_text_changes(tmp_path_factory, definition, data):
     names, texts = [*names, "pictures/p", "pictures/q"], [*texts, "picture", "picture"]
     lines = data.draw(st.sets(st.sampled_from(list(combinations(range(len(names)), 2)))))
     listed = find_documents(open_workspace(""), [os.fsencode(folder)], DocumentParams())
-    prints = read_prints(listed, range(len(names)), WORDS).tolist()
+    prints = read_prints(open_workspace(""), listed, np.arange(len(names)), WORDS).tolist()
     rows = [make_line(os.fsencode(names[a]), prints[a], os.fsencode(names[b]), prints[b])
             for a, b in lines]  # fmt: skip
     Accepted(WORDS).add(rows, "").save(folder / ACCEPTED_FILE)
