@@ -259,7 +259,11 @@ def test_commands_take_the_names(run, docs):
     assert run(*command).rows == []
     (docs / "docs/a.md").unlink()
     assert "none was cut" not in run("index", "docs", *SPLIT).err
-    for pattern, said in [("page", "finds no page in any file"), ("(page)", "matches no line")]:
+    for pattern, said in [
+        ("page", "finds no page in any file"),
+        ("(page)", "matches no line"),
+        ("Headings", "did you mean --split heading?"),
+    ]:
         assert said in run("index", "docs", "--split", pattern).err
 
 
