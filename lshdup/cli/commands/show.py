@@ -1,8 +1,6 @@
 """`lshdup show`."""
 
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
 
 import click
 
@@ -30,12 +28,6 @@ _OF_TWO_DOCUMENTS = ("layout", "context", "by_lines", "shingles", "shared", "mea
 _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
 
 
-def _document(name: str, metavar: str) -> Callable[[Any], Any]:
-    """Return an argument that names a document or a folder; in brackets, it may be left out."""
-    required = not metavar.startswith("[")
-    return click.argument(name, type=DocumentName(), metavar=metavar, required=required)
-
-
 @list_columns("show", "show-shared", "show-group", "show-folders", "show-shingles")
 @define(
     "show",
@@ -48,8 +40,8 @@ Examples:
   lshdup index sample_corpus && lshdup show MIT.txt
 """,
 )
-@_document("a", "A")
-@_document("b", "[B]")
+@click.argument("a", type=DocumentName(), metavar="A")
+@click.argument("b", type=DocumentName(), metavar="[B]", required=False)
 @plain_option("--inline", "layout", flag_value="inline",
               help="One text, with what was removed, added and moved in it.")  # fmt: skip
 @plain_option("--side-by-side", "layout", flag_value="side",
