@@ -262,6 +262,7 @@ def _parameters(opened: Comparison) -> Iterator[tuple[str, str]]:
         ("--bag", shingle.bag),
         ("--keep-case", shingle.keep_case),
         ("--no-normalize", not shingle.normalize),
+        ("--join-hyphens", shingle.join_hyphens),
         ("--hash-key", shingle.key),
     ):
         if is_on:
