@@ -115,14 +115,14 @@ def is_folded(c, fold):
     """Marks of Hebrew and Arabic that make no other letter; with "accents" also U+0300–036F."""
     is_mark = unicodedata.category(c) == "Mn" and ord(c) not in (0x653, 0x654, 0x655)
     is_mark = is_mark and unicodedata.name(c, "").startswith(("HEBREW", "ARABIC"))
-    return bool(fold) and (is_mark or (fold == "accents" and 0x300 <= ord(c) <= 0x36F))
+    return fold != "none" and (is_mark or (fold == "accents" and 0x300 <= ord(c) <= 0x36F))
 
 
-def normal_form(text, normalize=True, keep_case=False, fold=""):
+def normal_form(text, normalize=True, keep_case=False, fold="none"):
     text = "".join(c for c in text if not is_ignorable(c) and not is_folded(c, fold))
     text = unicodedata.normalize("NFKC", text) if normalize else text
     text = text if keep_case else text.casefold()
-    for c in set(text) if fold and normalize else ():
+    for c in set(text) if fold != "none" and normalize else ():
         parts = unicodedata.normalize("NFD", c)
         kept = "".join(part for part in parts if not is_folded(part, fold))
         text = text.replace(c, unicodedata.normalize("NFC", kept)) if kept != parts else text
@@ -206,7 +206,14 @@ def token_hash(token, seed=PUBLIC[0]):
 
 
 def shingle_list(
-    text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64", secret=b"", fold=""
+    text,
+    tokens="word",
+    k=3,
+    normalize=True,
+    keep_case=False,
+    hash_="mix64",
+    secret=b"",
+    fold="none",
 ):
     kind, tokens = tokens, TOKENS[tokens](normal_form(text, normalize, keep_case, fold))
     if hash_ == "poly31":

@@ -113,7 +113,7 @@ text_options = stack(
     _shingles("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
     _shingles("--join-hyphens", is_flag=True, show_default="where they end one line in 20",
               help="Words broken by a hyphen at the end of a line are whole."),
-    _shingles("--fold", type=click.Choice(FOLDS), default=_SHINGLE.fold, show_default="none",
+    _shingles("--fold", type=click.Choice(FOLDS), default=_SHINGLE.fold,
               help="Drop the vowel signs of Arabic and Hebrew, or these and all accents."),
     _documents("--encoding", default="", metavar="NAME", excludes=_NO_TEXT,
                show_default="UTF-8, byte-order marks, else detected",

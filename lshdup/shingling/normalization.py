@@ -57,7 +57,7 @@ _MARKS = (
 )  # fmt: skip
 _ACCENTS = ((0x0300, 0x036F),)
 DROPPED_RANGES = {
-    "": IGNORABLE_RANGES,
+    "none": IGNORABLE_RANGES,
     "marks": (*IGNORABLE_RANGES, *_MARKS),
     "accents": (*IGNORABLE_RANGES, *_MARKS, *_ACCENTS),
 }
