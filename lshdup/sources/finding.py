@@ -106,7 +106,9 @@ def find_documents(
     if params.split and max(found.kinds, default=Kind.FILE) < Kind.SPLIT:
         none = "matches no line of any text file"
         none = f"finds no {params.split} in any file" if params.split in SPLITS else none
-        run.warn(f"--split {quoted(params.split)} {none}: none was cut")
+        meant = did_you_mean(params.split, SPLITS, "--split {}".format)
+        meant = f"; {meant}" if meant and params.split not in SPLITS else ""
+        run.warn(f"--split {quoted(params.split)} {none}: none was cut{meant}")
     return found
 
 

@@ -202,8 +202,11 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
             spellings += [typed_name(os.path.relpath(real, start)), whole, real]
         indices = map(documents.find, dict.fromkeys([*spellings, word]))
         index = next((index for index in indices if index is not None), None)
-        if index is None and (path := documents.find_file(os.fsdecode(word))) is not None:
-            index = documents.find(path)
+        # Only in a small store, or one of other folders: a look at all files would cost too much.
+        is_likely = len(documents.names.values) <= _FEW_BYTES
+        is_likely |= any(map(documents.files.begins, (b"/", b"../")))
+        path = documents.find_file(os.fsdecode(word)) if index is None and is_likely else None
+        index = documents.find(path) if path is not None else index
         if index is not None:
             return NamedDocument(
                 documents.typed_names(np.array([index]))[0], index, collection=collection

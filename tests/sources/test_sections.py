@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import lshdup.collection.collection
 from lshdup.base.forms import Form
 from lshdup.params import DocumentParams
+from lshdup.text.html import visible_text
 from lshdup.text.sections import find_sections
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
@@ -150,6 +151,22 @@ def test_names_are_one_line_each_once(tmp_path):
     assert [each.reason for each in skipped] == ["repeated name"]
 
 
+TAGS = "<h1> </h1> <h2> </h2> <p> <div> </div> <br> <i> </i> a b \f &#12; <div\thidden> <li>".split(
+    " "
+)
+
+
+@given(st.lists(st.sampled_from([*TAGS, " ", "\n"])).map("".join))
+def test_sections_of_a_page_have_all_its_words(page):
+    text = visible_text(page.encode(), quotes=True, marks=True)
+    assert text.split() == visible_text(page.encode(), quotes=True).split()
+    parts = [
+        text[slice(*span)] for *span, _ in find_sections(text, b"", "heading", is_extracted=True)
+    ]
+    assert b" ".join(parts).split() == (text.split() if b"\f" in text else [])
+    assert not any(b"\f" in part for part in parts)
+
+
 PAGE = """<html><head><meta charset=latin-1><title>no</title></head><body>before
 <script><h1>no</h1></script>
 <h1 class="a">
@@ -166,6 +183,8 @@ def test_what_has_sections_and_what_has_none(tmp_path, kreuzberg):
         "f.csv": b"text\n# x\n\n# y\n", "g.eml": office.eml("# x\n\ny"), "h.md": b"# x\n\0",
         "i.md.gz": gzip.compress(b"# x\ny\n\n# z"), "j": PAGE.encode("latin-1"), "l.pdf": b"%PDF-",
         "k.md": "\ufeff# \u00e9\n\u00e9\n".encode("utf-16-le"), "m.html": b"<p>one\n\ntwo<p>three",
+        "n.md": b"<!DOCTYPE html><h1>x</h1>", "o.txt": b"<!-- # --> <html># x\n\ny\n\f",
+        "q.gz": gzip.compress(office.docx("# x\n\ny")), "r.html": b"<h1>x</h1>" + b"<i>" * 30_000,
     }  # fmt: skip
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
@@ -259,7 +278,11 @@ def test_commands_take_the_names(run, docs):
     assert run(*command).rows == []
     (docs / "docs/a.md").unlink()
     assert "none was cut" not in run("index", "docs", *SPLIT).err
-    for pattern, said in [("page", "finds no page in any file"), ("(page)", "matches no line")]:
+    for pattern, said in [
+        ("page", "finds no page in any file"),
+        ("(page)", "matches no line"),
+        ("Headings", "did you mean --split heading?"),
+    ]:
         assert said in run("index", "docs", "--split", pattern).err
 
 
