@@ -60,6 +60,7 @@ class Options(TypedDict, total=False):
     normalize: bool
     keep_case: bool
     join_hyphens: bool
+    fold: str
     markup: str
     mail: bool
     min_tokens: int
@@ -424,6 +425,7 @@ def _params_of(perms: int, options: Options, *others: str) -> Params:
         options.get("normalize", True),
         options.get("keep_case", False),
         join_hyphens=options.get("join_hyphens", False),
+        fold=options.get("fold", "none"),
         markup=options.get("markup", "auto"),
         mail=options.get("mail", False),
         min_tokens=options.get("min_tokens", 0),

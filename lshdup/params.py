@@ -17,6 +17,7 @@ from lshdup.errors import ParameterError
 
 # --- the values of options that are one of a few words: a word is added here first ---
 
+FOLDS = ("none", "marks", "accents")
 TOKENS = ("word", "symbols", "char", "terms", "ids")
 HASHES = ("mix64", "poly31")
 #: Schemes of signatures; "linear" is for experiments, not for a store.
@@ -207,6 +208,8 @@ class ShingleParams(_Params):
     mail_quotes : keep or drop lines quoted from an earlier mail, and the signature.
     join_hyphens : a word that is broken by a hyphen at the end of a line is one word; else only in
         a text in which one line in 20 ends so.
+    fold : marks, drop the vowel signs of Arabic and Hebrew, which readers leave out; accents, drop
+        accents too.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
     min_tokens : documents of fewer tokens have an empty set, and are not compared.
     key : name of the secret, by which artifacts know it; computed from the secret.
@@ -225,6 +228,7 @@ class ShingleParams(_Params):
     mail_headers: bool = False
     mail_quotes: str = "keep"
     join_hyphens: bool = False
+    fold: str = "none"
     hash: str = "mix64"
     min_tokens: int = 0
     key: str = ""
@@ -244,6 +248,9 @@ class ShingleParams(_Params):
         _check_choice("--hash", self.hash, HASHES)
         _check_choice("--markup", self.markup, MARKUP)
         _check_choice("--mail-quotes", self.mail_quotes, MAIL_QUOTES)
+        _check_choice("--fold", self.fold, FOLDS)
+        is_folded = self.fold == "accents" and not self.normalize
+        _check(not is_folded, "--fold accents cannot be combined with --no-normalize")
         _check(
             0 <= self.min_tokens < LONGEST,
             f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",

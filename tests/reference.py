@@ -111,10 +111,22 @@ def rejoined(text, always=False):
     return made if always or broken >= max(3, lines / 20) else text
 
 
-def normal_form(text, normalize=True, keep_case=False):
-    text = "".join(c for c in text if not is_ignorable(c))
+def is_folded(c, fold):
+    """Marks of Hebrew and Arabic that make no other letter; with "accents" also U+0300–036F."""
+    is_mark = unicodedata.category(c) == "Mn" and ord(c) not in (0x653, 0x654, 0x655)
+    is_mark = is_mark and unicodedata.name(c, "").startswith(("HEBREW", "ARABIC"))
+    return fold != "none" and (is_mark or (fold == "accents" and 0x300 <= ord(c) <= 0x36F))
+
+
+def normal_form(text, normalize=True, keep_case=False, fold="none"):
+    text = "".join(c for c in text if not is_ignorable(c) and not is_folded(c, fold))
     text = unicodedata.normalize("NFKC", text) if normalize else text
-    return text if keep_case else text.casefold()
+    text = text if keep_case else text.casefold()
+    for c in set(text) if fold != "none" and normalize else ():
+        parts = unicodedata.normalize("NFD", c)
+        kept = "".join(part for part in parts if not is_folded(part, fold))
+        text = text.replace(c, unicodedata.normalize("NFC", kept)) if kept != parts else text
+    return text
 
 
 def word_tokens(text, symbols=False):
@@ -194,9 +206,16 @@ def token_hash(token, seed=PUBLIC[0]):
 
 
 def shingle_list(
-    text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64", secret=b""
+    text,
+    tokens="word",
+    k=3,
+    normalize=True,
+    keep_case=False,
+    hash_="mix64",
+    secret=b"",
+    fold="none",
 ):
-    kind, tokens = tokens, TOKENS[tokens](normal_form(text, normalize, keep_case))
+    kind, tokens = tokens, TOKENS[tokens](normal_form(text, normalize, keep_case, fold))
     if hash_ == "poly31":
         values, factor, mask = [ord(t) for t in tokens], 31, (1 << 32) - 1
     else:

@@ -390,7 +390,7 @@ def prepare():
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     for name in _LATER:
         importlib.import_module(name)
-    char_table("word", normalize=False, keep_case=True)
+    char_table("word", False, True, "none")
     found = NearDuplicates(
         str(ROOT / "sample_corpus/odd"), jobs=1
     )  # kernels, and detection of encodings

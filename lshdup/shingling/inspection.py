@@ -197,7 +197,7 @@ def _cut(text: bytes, whole: bytes, params: ShingleParams) -> _Part:
         joined, edges = b" ".join(words), np.column_stack([ends - sizes, ends]).astype(np.int32)
         located = LocatedText(joined, ends - sizes, ends, ids)
         return _Part(located, ids, np.ones_like(ends), np.frombuffer(joined, np.uint8), edges)
-    table = char_table(params.tokens, params.normalize, params.keep_case)
+    table = char_table(params.tokens, params.normalize, params.keep_case, params.fold)
     hashing = shingle_hash(params)
     for form in (None, _keeping_case(params), params):
         spelling = whole if form is None else normal_form(whole, form)
@@ -205,7 +205,7 @@ def _cut(text: bytes, whole: bytes, params: ShingleParams) -> _Part:
             raise too_long_error(text)
         if form is not None:
             keep_case = params.keep_case or form is params
-            table = char_table(params.tokens, normalize=False, keep_case=keep_case)
+            table = char_table(params.tokens, False, keep_case, params.fold)
         document = TextBatch.of([0], [spelling]).text[: len(spelling)]
         scratch = scratch_arrays(len(spelling))
         origins = np.empty((len(scratch.folded), 2), np.int32)

@@ -47,6 +47,21 @@ IGNORABLE_RANGES = (
     (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
 )  # fmt: skip
 
+#: Marks that `--fold` drops: those of Hebrew and Arabic but for hamza and madda, which make other
+#: letters; and accents of Latin, Greek, and Cyrillic.
+_MARKS = (
+    (0x0591, 0x05BD), (0x05BF, 0x05BF), (0x05C1, 0x05C2), (0x05C4, 0x05C5), (0x05C7, 0x05C7),
+    (0x0610, 0x061A), (0x064B, 0x0652), (0x0656, 0x065F), (0x0670, 0x0670), (0x06D6, 0x06DC),
+    (0x06DF, 0x06E4), (0x06E7, 0x06E8), (0x06EA, 0x06ED), (0x0897, 0x089F), (0x08CA, 0x08E1),
+    (0x08E3, 0x08FF), (0xFB1E, 0xFB1E),
+)  # fmt: skip
+_ACCENTS = ((0x0300, 0x036F),)
+DROPPED_RANGES = {
+    "none": IGNORABLE_RANGES,
+    "marks": (*IGNORABLE_RANGES, *_MARKS),
+    "accents": (*IGNORABLE_RANGES, *_MARKS, *_ACCENTS),
+}
+
 #: Categories that `--tokens symbols` makes no token of: white space, controls, formats.
 _INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
 
@@ -165,8 +180,25 @@ def composing_characters() -> frozenset[str]:
 
 
 @functools.cache
-def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
-    """Return the table for tokens cut from text, with or without NFKC and case folding.
+def _bare_letters(fold: str) -> dict[int, str]:
+    """Return letters without the accents that `--fold` drops, and "" for accents, by code point."""
+    if fold != "accents":
+        return {}
+    accents = "".join(chr(point) for low, high in _ACCENTS for point in range(low, high + 1))
+    bare = {ord(accent): "" for accent in accents}
+    characters = to_characters(np.r_[0x00C0:0x3400])
+    for i in _find_changed(characters, functools.partial(unicodedata.normalize, "NFD")):
+        parts = unicodedata.normalize("NFD", characters[i])
+        kept = "".join(part for part in parts if part not in accents)
+        if kept != parts:
+            bare[ord(characters[i])] = unicodedata.normalize("NFC", kept)
+    return bare
+
+
+@functools.cache
+def char_table(tokens: str, normalize: bool, keep_case: bool, fold: str) -> CharTable:
+    """Return the table for tokens cut from text, with or without NFKC and case folding, and folded
+    as `ShingleParams.fold` says.
 
     Determinism: the same for a given `unicodedata.unidata_version`.
     Cost: about 0.05 s and 6.5 MB, once per process and choice.
@@ -183,7 +215,7 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
     actions[points] = _ACTIONS[tokens](characters, points)
     for low, high in _UNIFORM:
         actions[low + 1 : high + 1] = actions[low]
-    for low, high in IGNORABLE_RANGES:
+    for low, high in DROPPED_RANGES[fold]:
         actions[low : high + 1] = k.DROP
     entries |= actions << np.uint32(k.ACTION_SHIFT)
     changed: dict[int, int] = {}
@@ -203,7 +235,9 @@ def char_table(tokens: str, normalize: bool, keep_case: bool) -> CharTable:
             if begins or ends:
                 flags |= k.HAS_CLASS
                 classes[2 * point], classes[2 * point + 1] = begins, ends
-        form_entries = [int(entries[ord(c)]) for c in (form if keep_case else form.casefold())]
+        form = form if keep_case else form.casefold()
+        form = form.translate(_bare_letters(fold)) if normalize else form
+        form_entries = [int(entries[ord(c)]) for c in form]
         if len(form_entries) == 1:
             changed[point] = form_entries[0] | flags
         else:
@@ -329,15 +363,16 @@ def _normal_form_of_part(text: bytes, params: ShingleParams) -> bytes | None:
         piece = decoded[start : border.start() if border else len(decoded)]
         start += len(piece)
         points = code_points(piece)
-        ignorable = _are_ignorable()[points]
-        if ignorable.any():
-            piece = to_characters(points[~ignorable])
+        dropped = _are_dropped(params.fold)[points]
+        if dropped.any():
+            piece = to_characters(points[~dropped])
         if params.normalize:
             # Every _STEP-th character tells cheaply whether there may be a flood.
             if _flood_pattern(_FLOOD // _STEP).search(piece[::_STEP]):
                 piece = _flood_pattern(_FLOOD).sub(_sort_marks, piece)
             piece = unicodedata.normalize("NFKC", piece)
-        out += (piece if params.keep_case else piece.casefold()).encode("utf-8")
+        piece = piece if params.keep_case else piece.casefold()
+        out += piece.translate(_bare_letters(params.fold)).encode("utf-8")
         if len(out) > most:
             return None
     return bytes(out)
@@ -349,14 +384,14 @@ def align_normal_form(
     """Return where each segment of a text begins and ends, and where its normal form begins.
 
     A segment is the least that can be normalised alone: a character with the marks that may compose
-    with it; white space has none. It begins and ends with characters that are not ignorable.
+    with it; white space has none. It begins and ends with characters that are not dropped.
 
     text : valid UTF-8.
     Returns int64 arrays of shape (n_segments,), in bytes.
     """
     decoded = text.decode("utf-8")
     every = code_points(decoded)
-    visible = np.flatnonzero(~_are_ignorable()[every])
+    visible = np.flatnonzero(~_are_dropped(params.fold)[every])
     points = every[visible]
     leaning = "".join(chain.from_iterable(_leaning_characters())) if params.normalize else ""
     begins = ~np.isin(points, code_points(leaning))
@@ -376,10 +411,10 @@ def align_normal_form(
 
 
 @functools.cache
-def _are_ignorable() -> NDArray[np.bool_]:
-    """Return for each code point whether it is ignorable: bool array of shape (0x110000,)."""
+def _are_dropped(fold: str) -> NDArray[np.bool_]:
+    """Return for each code point whether it is dropped: bool array of shape (0x110000,)."""
     found = np.zeros(0x110000, np.bool_)
-    for low, high in IGNORABLE_RANGES:
+    for low, high in DROPPED_RANGES[fold]:
         found[low : high + 1] = True
     return found
 

@@ -120,7 +120,7 @@ def find_cutting(params: ShingleParams, flags: NDArray[np.uint8]) -> Cutting:
     if params.tokens == "ids" or (in_blocks and not has_high):
         table = NO_TABLE
     else:
-        table = char_table(params.tokens, params.normalize, params.keep_case)
+        table = char_table(params.tokens, params.normalize, params.keep_case, params.fold)
     return Cutting(*table, in_blocks, params.keep_case, TOKEN_RULES[params.tokens])
 
 
@@ -378,7 +378,7 @@ class Shingler:
             normal.append(text)
         batch = TextBatch.of(range(len(normal)), normal)
         # This table leaves characters as they are.
-        table = char_table(self.params.tokens, normalize=False, keep_case=True)
+        table = char_table(self.params.tokens, False, True, self.params.fold)
         cutting = find_cutting(self.params, flags[:0])._replace(
             table=table.entries, classes=table.classes
         )

@@ -140,7 +140,9 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
         raise InputError(message, f"name another file; {anew} writes one") from None
     try:
         said = json.loads(head)
-        shingle = ShingleParams.from_json(said.pop("texts") | _NOT_OF_TEXTS)
+        texts_by = said.pop("texts") | _NOT_OF_TEXTS
+        # A parameter that is newer than the file has its default.
+        shingle = ShingleParams.from_json(ShingleParams(texts_by["tokens"]).to_json() | texts_by)
         of = said.pop("of")
         is_one = said == _HEAD and of in ("texts", "pairs")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, LshdupError):

@@ -125,6 +125,8 @@ show --prefer | d/a.txt --store kept + --prefer page.html
 show --bag | d/a.txt d/c.txt + --bag
 show --keep-case | d/a.txt d/sub/capitals.txt + --keep-case
 show --no-normalize | d/a.txt d/sub/wide.txt + --no-normalize
+--fold | --fold accents
+show --fold | d/a.txt d/sub/broken.txt + --fold accents
 show --join-hyphens | d/a.txt d/sub/broken.txt + --join-hyphens
 show --mail | d/a.txt d/post.txt + --mail
 show --markup | d/a.txt d/page.html + --markup keep
@@ -205,6 +207,7 @@ NOT_SHOWN = {
         "--keep-case",
         "--no-normalize",
         "--join-hyphens",
+        "--fold",
         "--hash",
         "--hash-key",
         "--seed",
@@ -264,7 +267,7 @@ FILES = {
     "d/c.txt": f"{TEXT} {TEXT}\n",
     "d/sub/a.txt": f"{TEXT}\n",
     "d/sub/capitals.txt": f"{TEXT.upper()}\n",
-    "d/sub/broken.txt": TEXT.replace("comes", "co-\nmes"),
+    "d/sub/broken.txt": TEXT.replace("comes", "co-\nmes").replace("town", "tówn").encode(),
     "d/sub/wide.txt": f"{TEXT.replace('fine', 'ｆｉｎｅ')}\n",
     "d/.hidden.txt": f"{changed(2)}\n",
     "d/.gitignore": "ignored.txt\n",

@@ -108,13 +108,16 @@ def some_params(rng):
     secret = rng.randbytes(9) if hash_ == "mix64" and rng.randrange(3) == 0 else b""
     flags = {name: rng.randrange(4) == 0 for name in ("bag", "keep_case", "join_hyphens")}
     k, normalize = rng.choice((0, 1, 2, 3, 5, 40)), rng.randrange(4) > 0
-    return ShingleParams(tokens, k, normalize=normalize, hash=hash_, secret=secret, **flags)
+    fold = rng.choice(("none", "none", "marks", "accents")) if normalize else "none"
+    return ShingleParams(
+        tokens, k, normalize=normalize, fold=fold, hash=hash_, secret=secret, **flags
+    )
 
 
 def expected_set(text, params):
     options = (params.tokens, params.k, params.normalize, params.keep_case, params.hash)
     text = text if params.tokens == "terms" else reference.rejoined(text, params.join_hyphens)
-    shingles = reference.shingle_list(text, *options, params.secret)
+    shingles = reference.shingle_list(text, *options, params.secret, params.fold)
     return sorted(reference.as_bag(shingles, params.secret) if params.bag else set(shingles))
 
 

@@ -319,6 +319,18 @@ def test_the_store_answers_with_and_without(run, four):
         assert [run(line).out for line in ("pairs -q", "clusters -q")] == plain
 
 
+def test_a_list_from_before_a_parameter_is_read(run, four):
+    run("index docs")
+    run("accept docs/a docs/b")
+    path = Path("docs/lshdup-accepted.jsonl")
+    head, lines = path.read_text().split("\n", 1)
+    head = json.loads(head)
+    del head["texts"]["mail_quotes"]
+    expected = run("pairs docs -q").out
+    path.write_text(f"{json.dumps(head)}\n{lines}")
+    assert run("pairs docs -q").out == expected != run("pairs docs -q --show-accepted").out
+
+
 def test_an_accepted_pair_lasts_until_a_text_changes(run, four):
     run("index docs")
     run("accept docs/a docs/b --note 'two notes'")

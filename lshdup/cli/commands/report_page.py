@@ -263,6 +263,7 @@ def _parameters(opened: Comparison) -> Iterator[tuple[str, str]]:
         ("--keep-case", shingle.keep_case),
         ("--no-normalize", not shingle.normalize),
         ("--join-hyphens", shingle.join_hyphens),
+        (f"--fold {shingle.fold}", shingle.fold != "none"),
         ("--hash-key", shingle.key),
     ):
         if is_on:
