@@ -59,6 +59,7 @@ class Options(TypedDict, total=False):
     bag: bool
     normalize: bool
     keep_case: bool
+    join_hyphens: bool
     markup: str
     mail: bool
     min_tokens: int
@@ -422,6 +423,7 @@ def _params_of(perms: int, options: Options, *others: str) -> Params:
         options.get("bag", False),
         options.get("normalize", True),
         options.get("keep_case", False),
+        join_hyphens=options.get("join_hyphens", False),
         markup=options.get("markup", "auto"),
         mail=options.get("mail", False),
         min_tokens=options.get("min_tokens", 0),

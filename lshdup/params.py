@@ -205,6 +205,8 @@ class ShingleParams(_Params):
     mail : read every document that begins with mail headers as a mail.
     mail_headers : the text of a mail has all header fields, not only the subject.
     mail_quotes : keep or drop lines quoted from an earlier mail, and the signature.
+    join_hyphens : a word that is broken by a hyphen at the end of a line is one word; else only in
+        a text in which one line in 20 ends so.
     hash : mix64 (64 bits), or poly31 (the 32-bit hash of the lecture, R2; characters only).
     min_tokens : documents of fewer tokens have an empty set, and are not compared.
     key : name of the secret, by which artifacts know it; computed from the secret.
@@ -222,6 +224,7 @@ class ShingleParams(_Params):
     mail: bool = False
     mail_headers: bool = False
     mail_quotes: str = "keep"
+    join_hyphens: bool = False
     hash: str = "mix64"
     min_tokens: int = 0
     key: str = ""

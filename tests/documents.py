@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from lshdup.base.forms import split_parts
 from lshdup.base.run import Run
 from lshdup.params import DocumentParams
-from lshdup.shingling.inspection import _cut
+from lshdup.shingling.inspection import cut_parts
 from lshdup.sources.finding import find_documents
 from lshdup.sources.text_batches import batches, read_batch
 
@@ -112,6 +111,6 @@ def list_tokens(text, params):
 
     Ids have no order: their tokens are the numbers, ascending.
     """
-    parts = [_cut(part, params) for part in split_parts(text)]
+    parts = cut_parts(text, params)
     tokens = [token for part in parts for token in part.tokens()]
     return tokens, np.concatenate([part.shingles for part in parts])

@@ -92,6 +92,25 @@ def is_ignorable(c):
     return unicodedata.category(c) == "Cf" and ord(c) not in VISIBLE_FORMATS
 
 
+def rejoined(text, always=False):
+    """The text with the words whole that hyphens break at the ends of lines, if enough lines end
+    so.
+    """
+    made, broken, at = "", 0, 0
+    while at < len(text):
+        if text[at] in "-\u2010\u00ad":
+            between, _, after = text[at + 1 :].partition("\n")
+            after = after.lstrip(" \t")
+            letters = [c.isalnum() and not c.isdecimal() for c in (text[at - 1 : at], after[:1])]
+            if between in ("", "\r") and all(letters) and after[0].islower():
+                broken, at = broken + 1, len(text) - len(after)
+                continue
+        made += text[at]
+        at += 1
+    lines = sum(bool(line.strip(" \t\r\f\v")) for line in text.split("\n"))
+    return made if always or broken >= max(3, lines / 20) else text
+
+
 def normal_form(text, normalize=True, keep_case=False):
     text = "".join(c for c in text if not is_ignorable(c))
     text = unicodedata.normalize("NFKC", text) if normalize else text

@@ -146,18 +146,9 @@ _NOTES = {
 }
 
 #: One of the two documents of `show --format json`.
-DOCUMENT = {
-    "name": NAME,
-    "bytes": COUNT,
-    "encoding": TEXT,
-    "detected": FLAG,
-    "html": FLAG,
-    "extracted": FLAG,
-    "tokens": COUNT,
-    "shingles": COUNT,
-    "office": TEXT,
-    "packed": _one_of("gzip", "zstd", ""),
-}
+DOCUMENT = {"name": NAME, "bytes": COUNT, "encoding": TEXT, "detected": FLAG, "html": FLAG,
+            "extracted": FLAG, "tokens": COUNT, "shingles": COUNT, "office": TEXT,
+            "packed": _one_of("gzip", "zstd", "")}  # fmt: skip
 
 #: Columns of `pairs --removed` behind those of `clusters`.
 CONTAINED = {"containment": SHARE} | _RELATION
@@ -187,19 +178,10 @@ REMOVED_PASSAGES = {"id": ID, "file": NAME, "start": _or_empty(COUNT), "end": _o
                     "text": _or_empty(TEXT), "skipped": _or_empty(TEXT)}  # fmt: skip
 
 #: The numbers of `show --format json`, which prints one object.
-COMPARISON = {
-    "similarity": SHARE,
-    "containment": SHARE,
-    "estimate": _or_empty(SHARE),
-    "standard_error": _or_empty(NUMBER),
-    "shared": COUNT,
-    "only_a": COUNT,
-    "only_b": COUNT,
-    "removed_a": COUNT,
-    "removed_b": COUNT,
-    "share_a": SHARE,
-    "share_b": SHARE,
-}
+COMPARISON = {"similarity": SHARE, "containment": SHARE, "estimate": _or_empty(SHARE),
+              "standard_error": _or_empty(NUMBER), "shared": COUNT, "only_a": COUNT,
+              "only_b": COUNT, "removed_a": COUNT, "removed_b": COUNT, "share_a": SHARE,
+              "share_b": SHARE}  # fmt: skip
 
 
 def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:

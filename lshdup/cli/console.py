@@ -178,15 +178,7 @@ class Console:
                 return
             from tqdm import tqdm
 
-            bar: tqdm[NoReturn] = tqdm(
-                total=total or None,
-                desc=stage,
-                unit="",
-                unit_scale=True,
-                leave=False,
-                file=sys.stderr,
-            )
-            self._bar = bar
+            self._bar = tqdm(total=total or None, desc=stage, unit="", unit_scale=True, leave=False)
         self._bar.update(done - self._bar.n)
 
     def duration_of(self, stage: str) -> str:

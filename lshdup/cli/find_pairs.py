@@ -61,18 +61,13 @@ def open_comparison(
     where = f"stored in {opened.store}" if opened.store is not None else "of OTHER"
     console.say(f"against {count_of(len(opened.lists[1]), 'document')} {where}")
     say_skipped(console, console.other_skipped_counts, " of OTHER")
+    what = "nothing to compare with"
     if not (opened.sides.sizes[len(opened.here.documents) :] > 0).any():
-        console.report_nothing(
-            "nothing to compare with",
-            "OTHER has no document with shingles",
-            "name another, or see with -v what was skipped",
-        )
+        why = "OTHER has no document with shingles"
+        console.report_nothing(what, why, "name another, or see with -v what was skipped")
     elif opened.is_one_document():
-        console.report_nothing(
-            "nothing to compare with",
-            "DOCS and OTHER are one and the same document",
-            "name another on one of the sides",
-        )
+        why = "DOCS and OTHER are one and the same document"
+        console.report_nothing(what, why, "name another on one of the sides")
     return opened
 
 

@@ -93,11 +93,8 @@ def say_collection(
 def check_origins(console: Console, origins: "NDArray[np.uint32]") -> None:
     """Say so if all documents are of one origin, so that none is compared."""
     if len(origins) and origins.min() == origins.max():
-        console.report_nothing(
-            "nothing to compare",
-            "all documents are of one origin",
-            "name more folders, or another --across",
-        )
+        why = "all documents are of one origin"
+        console.report_nothing("nothing to compare", why, "name more folders, or another --across")
 
 
 def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:

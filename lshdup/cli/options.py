@@ -110,6 +110,8 @@ check_content_option = setting("--check-content", is_flag=True, help="Read all d
 text_options = stack(
     _shingles("--keep-case", is_flag=True, help="No case folding."),
     _shingles("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
+    _shingles("--join-hyphens", is_flag=True, show_default="where they end one line in 20",
+              help="Words broken by a hyphen at the end of a line are whole."),
     _documents("--encoding", default="", metavar="NAME", excludes=_NO_TEXT,
                show_default="UTF-8, byte-order marks, else detected",
                help="Read every document as this."),
@@ -204,8 +206,8 @@ index_options = stack(
 
 #: What only the steps have as options: commands that ask take it from the index, or the variable.
 _OF_STEPS = """
-keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed recall bands rows buckets
-wait
+keep_case no_normalize join_hyphens mail_headers mail_quotes bag hash scheme perms seed recall bands
+rows buckets wait
 """.split()
 
 #: Those of an index, for commands that ask: what defines it in detail is set by variables alone.

@@ -103,17 +103,15 @@ def write(
     copies_go : whether rows with the id and the text of a row that stays go.
 
     """
-    from lshdup.sources.records import ROWS
+    from lshdup.sources.records import ROWS, Kind
     from lshdup.sources.rewriting import write_without
     from lshdup.workspace.removals import Gone, refuse_nothing
 
     assert options.write is not None
     console, documents = session.console, opened.lists[0]
     uncompared = opened.here.list_skipped_records()
-    not_compared = clusters.representative[: len(documents)] < 0
-    skipped = [each.skipped for each in uncompared]
-    every = opened.here.list_skipped()
-    refuse_nothing(int((~not_compared).sum()), opened.here)
+    compared = int((clusters.representative[: len(documents)] >= 0).sum())
+    refuse_nothing(compared, opened.here)
     gone = Gone.of(opened, clusters, copies_go=copies_go)
     noun = "mail" if documents.kinds.isdisjoint(ROWS) else "row"
     of_mails = [(OF_MAILS, lambda rows, _kept: opened.mails.columns(rows))] if opened.mails else []
@@ -127,10 +125,11 @@ def write(
     )  # fmt: skip
     size = say_written(console, written.paths, options.write)
     rows, dropped = len(documents) + len(uncompared) + written.others, len(gone.rows)
-    bare = rows - int((~not_compared).sum()) - (dropped - len(clusters.dropped))
+    bare = rows - compared - (dropped - len(clusters.dropped))
     share = "" if size is None else f"; {size:,} of {written.read:,} bytes"
+    of_folders = " and other files" if noun == "mail" and Kind.FILE in documents.kinds else ""
     console.summarize(
-        f"{count_of(rows, noun)}: {rows - dropped:,} kept"
+        f"{count_of(rows, noun)}{of_folders}: {rows - dropped:,} kept"
         f"{f' ({bare:,} of them not compared)' if bare else ''}, {dropped:,} dropped"
         f" ({chance(dropped / max(rows, 1))}){share}{console.duration_of('write')}"
     )
@@ -145,18 +144,16 @@ def write(
     sources = tuple(each + b"/" for each in written.sources)
     left = [
         each.skipped
-        for each in every
+        for each in opened.here.list_skipped()
         if each.record is None
         and not (documents.path_of(each.skipped.name) + b"/").startswith(sources)
         and each.skipped.reason.stays
     ]
     if left:
-        was = count_of(
-            len(left), "file that was not compared is", "files that were not compared are"
-        )
-        reason = f"{printable(left[0].name)}: {left[0].reason}"
-        console.warn(f"{was} not in what is written; {reason} (-v names all)")
-    repeated = sum(each.reason == Reason.REPEATED for each in skipped)
+        one, several = "file that was not compared is", "files that were not compared are"
+        reason = f"{printable(left[0].name)}: {left[0].reason} (-v names all)"
+        console.warn(f"{count_of(len(left), one, several)} not in what is written; {reason}")
+    repeated = sum(each.skipped.reason == Reason.REPEATED for each in uncompared)
     if repeated:
         other = ", but another text," if noun == "row" else ""  # Texts of mails are not compared.
         one = f"{noun} with the id of another{other} was not compared, and is"

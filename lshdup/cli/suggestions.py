@@ -11,19 +11,15 @@ from lshdup.errors import ParameterError
 
 #: Names that other programs have for commands.
 _OTHER_COMMANDS = {
-    "compare": "show",
-    "dedup": "clusters",
-    "dedupe": "clusters",
-    "diff": "show",
-    "dupes": "pairs",
-    "duplicates": "pairs",
-    "find": "pairs",
-    "group": "clusters",
-    "groups": "clusters",
-    "hash": "signatures",
-    "scan": "pairs",
-    "search": "query",
-    "similar": "query",
+    other: command
+    for command, others in (
+        ("clusters", "dedup dedupe group groups"),
+        ("pairs", "dupes duplicates find scan"),
+        ("query", "search similar"),
+        ("show", "compare diff"),
+        ("signatures", "hash"),
+    )
+    for other in others.split()
 }
 
 _DELETE = "lshdup deletes and moves nothing; `lshdup clusters --emit drop` lists what can go"
@@ -33,27 +29,24 @@ _ALWAYS = "leave it out: folders are read to any depth"
 
 #: Options of other programs: the option of the same meaning, or what does their work.
 _OTHER_OPTIONS = {
-    "--num-perm": "--perms",
-    "--num-hashes": "--perms",
-    "--ngram": "--shingle-size",
-    "--ngram-size": "--shingle-size",
-    "--num-bands": "--bands",
-    "--rows-per-band": "--rows",
-    "--threads": "--jobs",
-    "--num-proc": "--jobs",
-    "--workers": "--jobs",
-    "--json": "--format json",
-    "--csv": "--format csv",
-    "--print0": "--null",
-    "--column": "--text-field",
-    "--field": "--text-field",
-    "--text-key": "--text-field",
-    "--similarity": "--threshold",
-    "--similarity-threshold": "--threshold",
-    "--min-similarity": "--threshold",
-    "--no-cache": "--no-store",
-    "--files0-from": "--files-from",
-    "--ignore": "--exclude",
+    other: option
+    for option, others in (
+        ("--bands", "--num-bands"),
+        ("--exclude", "--ignore"),
+        ("--files-from", "--files0-from"),
+        ("--format csv", "--csv"),
+        ("--format json", "--json"),
+        ("--jobs", "--threads --num-proc --workers"),
+        ("--no-store", "--no-cache"),
+        ("--null", "--print0"),
+        ("--perms", "--num-perm --num-hashes"),
+        ("--rows", "--rows-per-band"),
+        ("--shingle-size", "--ngram --ngram-size"),
+        ("--text-field", "--column --field --text-key"),
+        ("--threshold", "--similarity --similarity-threshold --min-similarity"),
+    )
+    for other in others.split()
+} | {
     "--reference": "`lshdup pairs DOCS --against OTHER` compares with other texts",
     "--glob": "--include PATTERN takes only such files, --exclude PATTERN all others",
     "--ext": "--include '*.txt' takes the files with one ending",

@@ -1,7 +1,6 @@
 """SHA-256 of documents as they are stored, for lists that people and scripts act on."""
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run
-from lshdup.base.system import READ
-from lshdup.sources.document_list import DocumentList
+from lshdup.collection.equal_files import digest_file
+from lshdup.sources.document_list import DocumentList, split_by_list
 from lshdup.sources.files import Buffer, Contents, read_spans
 from lshdup.sources.records import Kind, RecordError
 from lshdup.sources.text_batches import batches
@@ -65,11 +64,8 @@ def make_checksums(run: Run, sides: Sequence[DocumentList], chosen: NDArray[np.i
 
     Memory: 41 bytes a document; of a file some 100 KB at a time, of parts of files a batch.
     """
-    arrays, parts, begin = run.arrays, list[tuple[DocumentList, int, NDArray[np.int64]]](), 0
-    for side in sides:
-        own = chosen[slice(*np.searchsorted(chosen, [begin, begin + len(side)]))] - begin
-        parts += [(side, begin, indices) for indices in batches(run, side, own)]
-        begin += len(side)
+    arrays, split = run.arrays, split_by_list(sides, chosen)
+    parts = [(side, first, some) for side, first, own in split for some in batches(run, side, own)]
     digests = arrays.zeros((len(chosen), 32), np.uint8)
     sizes, as_compared = arrays.full(len(chosen), -1, np.int64), arrays.zeros(len(chosen), np.bool_)
     done = 0
@@ -99,20 +95,15 @@ def _read(documents: DocumentList, indices: NDArray[np.int64]) -> Iterator[tuple
     """Yield the bytes and the digest of each document of a batch: they are of one kind."""
     kind = Kind(int(documents.kinds_of(indices[:1])[0]))
     if kind == Kind.FILE:
-        yield from map(_read_file, map(documents.path, indices.tolist()))
+        for path in map(documents.path, indices.tolist()):
+            try:
+                yield digest_file(path)
+            except OSError:
+                yield _NONE
         return
     cuts = np.flatnonzero(np.diff(documents.locations.file[indices])) + 1
     for mine in np.split(indices, cuts):
         yield from _read_parts(documents, mine, kind)
-
-
-def _read_file(path: bytes) -> tuple[int, bytes]:
-    try:
-        with os.fdopen(os.open(path, READ), "rb", buffering=0) as file:
-            digest = hashlib.file_digest(file, "sha256").digest()
-            return file.tell(), digest
-    except OSError:
-        return _NONE
 
 
 def _read_parts(

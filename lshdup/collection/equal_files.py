@@ -8,7 +8,7 @@ SHA-256: what is equal by it may be deleted, also where somebody made the files 
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,10 @@ _I64 = NDArray[np.int64]
 _U64 = NDArray[np.uint64]
 
 #: Files, and parts of files whose bytes are counted before they are read.
-_COUNTED = {Kind.FILE, Kind.TAR, Kind.ZIP, Kind.MBOX, Kind.SPLIT, Kind.SECTION}
-
-#: Bytes of a large file in memory at a time.
-_PIECE = 1 << 20
+_COUNTED = {
+    Kind.FILE, Kind.TAR, Kind.ZIP, Kind.MBOX, Kind.SPLIT, Kind.SECTION, Kind.HTML_SECTION,
+    Kind.PDF_PAGE,
+}  # fmt: skip
 
 _CHANGED = Reason.CHANGED, "its size is not what was listed"
 
@@ -80,7 +80,15 @@ def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> 
     """
     expected = np.asarray(documents.spans[indices])
     if len(indices) == 1 and expected[0] > BATCH_BYTES and documents.is_file(int(indices[0])):
-        return _digest_large(documents, indices, int(expected[0]))
+        index = int(indices[0])
+        try:
+            size, digest = digest_file(documents.path(index))
+        except OSError as error:
+            lost = [(index, find_reason(error), describe_error(error))]
+            return Digests(indices[:0], indices[:0], _prints_of([]), lost)
+        if size != expected[0]:
+            return Digests(indices[:0], indices[:0], _prints_of([]), [(index, *_CHANGED)])
+        return Digests(indices, expected, _prints_of([digest]), [])
     batch = read_batch(documents, indices, buffer)
     good, lost = np.ones(len(batch.indices), bool), list(batch.skipped)
     if batch.are_files:
@@ -92,21 +100,11 @@ def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> 
     return Digests(batch.indices[good], sizes, _prints_of(digests), lost)
 
 
-def _digest_large(documents: DocumentList, indices: _I64, expected: int) -> Digests:
-    index, size, digest = int(indices[0]), 0, sha256()
-    room = memoryview(bytearray(_PIECE))
-    try:
-        with open(os.open(documents.path(index), READ), "rb", buffering=0) as file:  # noqa: PTH123
-            while size <= expected and (got := file.readinto(room)):
-                digest.update(room[:got])
-                size += got
-    except OSError as error:
-        lost = [(index, find_reason(error), describe_error(error))]
-    else:
-        if size == expected:
-            return Digests(indices, np.array([size]), _prints_of([digest.digest()]), [])
-        lost = [(index, *_CHANGED)]
-    return Digests(indices[:0], indices[:0], _prints_of([]), lost)
+def digest_file(path: bytes) -> tuple[int, bytes]:
+    """Return the size and the SHA-256 of a file, which is read in pieces. Raises OSError."""
+    with os.fdopen(os.open(path, READ), "rb", buffering=0) as file:
+        digest = file_digest(file, "sha256").digest()
+        return file.tell(), digest
 
 
 def _prints_of(digests: list[bytes]) -> _U64:

@@ -116,7 +116,7 @@ def find_known_records(run: Run, collection: Collection, params: DocumentParams)
             number = int(locations.file[part[0]])
             key = (locations.paths[number], *stamp)
             kind = Kind(int(locations.kinds[number]))
-            named = bool(fields.id) or kind.is_archive or kind == Kind.SECTION
+            named = bool(fields.id) or kind.is_archive or kind.is_section
             mine = skipped.get(key, [])
             records = _list_records(run, documents, part, mine, named=named)
             known[key] = replace(records, kind=kind)

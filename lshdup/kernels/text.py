@@ -44,8 +44,8 @@ STANDS_ALONE = 1 << 26
 BLOCK_OF_2 = 1 << 16  # Entries of three bytes are first, then those of two bytes.
 BLOCK_ENTRIES = BLOCK_OF_2 + (1 << 11)
 
-_0, _1, _2, _3, _4, _6, _8, _12, _16, _24, _25, _26, _63, _64 = (
-    np.uint64(i) for i in (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 25, 26, 63, 64)
+_0, _1, _2, _3, _4, _6, _8, _12, _16, _24, _25, _26, _62, _63, _64 = (
+    np.uint64(i) for i in (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 25, 26, 62, 63, 64)
 )
 
 # An entry of the character table: code point to write (21 bits), action (3 bits), and these flags.
@@ -73,6 +73,10 @@ HAS_NUL = 1
 HAS_HIGH = 2
 STARTS_MARKUP = 4
 STARTS_HEADER = 8
+BREAKS_WORD = 16
+BREAKS_WORDS = 32
+LEAST_BREAKS = 3
+LINES_A_BREAK = 20
 LONGEST_FIELD_NAME = 76
 BINARY_WINDOW = 8192
 
@@ -213,6 +217,52 @@ def take_blocks(
     return i, o, (started >> _1) + (ended >> _1), opened
 
 
+@inlined
+def _count_broken_words(document: U8, length: int, has_high: bool) -> int:
+    """Return how many lines may end in a broken word, as of `inspect`."""
+    breaks = 0
+    for i in range(0, length, 62):
+        hyphens = within(document, i, 0, 0x2D, 1)
+        if has_high:  # The last bytes of U+2010, and of a soft hyphen.
+            hyphens |= within(document, i, 0, 0x90, 1) | within(document, i, 0, 0xAD, 1)
+        if hyphens:
+            ends = within(document, i, 0, 0x0A, 1)
+            hyphens &= ((ends >> _1) | (ends >> _2)) & ((_1 << _62) - _1)
+        while hyphens:
+            at = i + np.int64(count_trailing_zeros(hyphens))
+            hyphens &= hyphens - _1
+            before = np.int64(document[at - 1]) if at else 0
+            if document[at] == 0x2D:
+                is_break = before >= 0x80 or 97 <= (before | 0x20) < 123
+            elif document[at] == 0xAD:
+                is_break = before == 0xC2
+            else:
+                is_break = before == 0x80 and at > 1 and document[at - 2] == 0xE2
+            at += 2 if document[at + 1] == 0x0D else 1
+            is_break &= document[at] == 0x0A
+            at += 1
+            while at < length and (document[at] == 0x20 or document[at] == 0x09):
+                at += 1
+            is_break &= at < length and (document[at] >= 0x80 or 97 <= document[at] < 123)
+            breaks += np.int64(is_break)
+    return breaks
+
+
+@inlined
+def _count_lines(document: U8, length: int) -> int:
+    """Return how many lines have more than white space of ASCII."""
+    lines = 0
+    is_blank = True
+    for i in range(length):
+        c = document[i]
+        if c == 0x0A:
+            is_blank = True
+        elif is_blank and not (c == 0x20 or 0x09 <= c <= 0x0D):
+            is_blank = False
+            lines += 1
+    return lines
+
+
 @kernel
 def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
     """Set the flags of each document.
@@ -221,6 +271,9 @@ def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
     HAS_HIGH : a byte >= 0x80.
     STARTS_MARKUP : "<" after white space, and possibly a byte-order mark.
     STARTS_HEADER : the name of a header field (letters, digits, - and _) and its colon, or "From ".
+    BREAKS_WORD : a line may end in the hyphen of a broken word: before it is a letter, on the next
+        line a small one; no others than of ASCII are told apart.
+    BREAKS_WORDS : so may LEAST_BREAKS, and one line in LINES_A_BREAK of those that are not blank.
     """
     for d in range(len(starts)):
         document = text[starts[d] : starts[d] + lengths[d] + PADDING]
@@ -261,6 +314,11 @@ def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
             or (i == 4 and load64(document, 0) & _FIVE_BYTES == _FROM_AND_BLANK)
         ):
             found |= np.uint8(STARTS_HEADER)
+        breaks = _count_broken_words(document, length, high & _HIGH_BITS != 0)
+        if breaks:
+            found |= np.uint8(BREAKS_WORD)
+        if breaks >= LEAST_BREAKS and breaks * LINES_A_BREAK >= _count_lines(document, length):
+            found |= np.uint8(BREAKS_WORDS)
         flags[d] = found
 
 

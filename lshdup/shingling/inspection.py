@@ -16,7 +16,7 @@ from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import I64, mix64_array
 from lshdup.kernels.text import Cutting
 from lshdup.params import LONGEST, ShingleParams
-from lshdup.shingling.normalization import align_normal_form, char_table, normal_form
+from lshdup.shingling.normalization import align_normal_form, char_table, hide_hyphens, normal_form
 from lshdup.shingling.shingler import (
     TOKEN_RULES,
     ScratchHolder,
@@ -94,12 +94,12 @@ def locate_tokens(text: bytes, params: ShingleParams) -> LocatedText:
         ascending.
     Cost: linear, without an object a token.
     """
-    return _join_parts([_cut(part, params) for part in split_parts(text)])
+    return _join_parts(cut_parts(text, params))
 
 
 def locate_shingles(text: bytes, params: ShingleParams) -> ShingledText:
     """Locate the tokens and the shingles of a text. text : as of `locate_tokens`."""
-    parts = [_cut(part, params) for part in split_parts(text)]
+    parts = cut_parts(text, params)
     located = _join_parts(parts)
     tokens, shingles = (
         np.array([len(each) for each in column])
@@ -152,7 +152,7 @@ def list_shingles(text: bytes, params: ShingleParams) -> Iterator[tuple[int, str
     text : valid UTF-8, perhaps of several parts. In a bag, each repeat of a shingle is an element
         of its own.
     """
-    parts = [_cut(part, params) for part in split_parts(text)]
+    parts = cut_parts(text, params)
     shingles = np.concatenate([part.shingles for part in parts])
     elements = iter(number_repeats(shingles, params).tolist())
     between = b"" if params.tokens == "char" else b" "
@@ -174,8 +174,16 @@ def _keeping_case(params: ShingleParams) -> ShingleParams:
     return replace(params, keep_case=True)
 
 
-def _cut(text: bytes, params: ShingleParams) -> _Part:
+def cut_parts(text: bytes, params: ShingleParams) -> list[_Part]:
+    """Cut each part of a text into tokens. Raise InputError if it is too long."""
+    spellings = split_parts(text), split_parts(hide_hyphens(text, params))
+    return [_cut(*part, params) for part in zip(*spellings, strict=True)]
+
+
+def _cut(text: bytes, whole: bytes, params: ShingleParams) -> _Part:
     """Cut a part of a text into tokens. Raise InputError if it is too long.
+
+    whole : the same with hidden hyphens, of the same length.
 
     The tokens are those of the text itself if its normal form is that of each character alone.
     Otherwise they are found in its NFKC, or, where even that outgrows the scratch arrays, in its
@@ -192,7 +200,7 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
     table = char_table(params.tokens, params.normalize, params.keep_case)
     hashing = shingle_hash(params)
     for form in (None, _keeping_case(params), params):
-        spelling = text if form is None else normal_form(text, form)
+        spelling = whole if form is None else normal_form(whole, form)
         if spelling is None or len(spelling) > LONGEST:
             raise too_long_error(text)
         if form is not None:
@@ -214,7 +222,7 @@ def _cut(text: bytes, params: ShingleParams) -> _Part:
     starts = origins[edges[:, 0], 0].astype(np.int64)
     ends = origins[edges[:, 1] - 1, 1].astype(np.int64)
     if form is not None:
-        begins, past, forms = align_normal_form(text, form)
+        begins, past, forms = align_normal_form(whole, form)
         starts = begins[np.searchsorted(forms, starts, side="right") - 1]
         ends = past[np.searchsorted(forms, ends) - 1]
     located = LocatedText(text, starts, ends, scratch.hashes[:n_tokens].copy())

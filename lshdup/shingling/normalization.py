@@ -14,7 +14,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +49,9 @@ IGNORABLE_RANGES = (
 
 #: Categories that `--tokens symbols` makes no token of: white space, controls, formats.
 _INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
+
+#: A hyphen between two letters, of which the second begins the next line.
+_HYPHEN = re.compile(r"[-\u2010\u00ad](?<=[^\W\d_].)\r?\n[ \t]*(?=([^\W\d_]))")
 
 #: Characters that R1 deletes from its terms.
 TERM_DELETIONS = ".,:;'"
@@ -265,6 +268,38 @@ def _find_changed(characters: str, change: Callable[[str], str]) -> Iterator[int
 
 
 # --- texts ---
+
+
+def hide_hyphens(text: bytes, params: ShingleParams) -> bytes:
+    """Return a text in which the hyphens that break words at the ends of lines are ignorable.
+
+    Ignorable characters, of as many bytes, stand for each hyphen, the end of the line, and the
+    indentation of the next one. So the word is one, and everything is where it was.
+
+    text : valid UTF-8, perhaps of several parts.
+    """
+    if params.tokens in ("terms", "ids") or not re.search(rb"[-\x90\xad]\r?\n", text):
+        return text
+    pieces = split_borders(text)
+    parts = [piece.decode("utf-8") for piece in pieces[::2]]
+    breaks = [
+        [found.span() for found in _HYPHEN.finditer(part) if found[1].islower()] for part in parts
+    ]
+    # Not each hyphen at the end of a line breaks a word. A text that breaks words does so often;
+    # program text, tables, and prose that breaks none have such a hyphen in one line of 40 at most.
+    least = max(k.LEAST_BREAKS, len(re.findall(rb"\S.*", text)) / k.LINES_A_BREAK)
+    if params.join_hyphens or sum(map(len, breaks)) >= least:
+        for at, (part, broken) in enumerate(zip(parts, breaks, strict=True)):
+            ends = [0, *chain.from_iterable(broken), len(part)]
+            whole = [part[start:end].encode("utf-8") for start, end in pairwise(ends)]
+            whole[1::2] = (_ignorable_bytes(len(each)) for each in whole[1::2])
+            pieces[2 * at] = b"".join(whole)
+    return b"".join(pieces)
+
+
+def _ignorable_bytes(size: int) -> bytes:
+    """Return ignorable characters of two bytes or more in all."""
+    return ("\u00ad" * (size // 2 - size % 2) + "\u200b" * (size % 2)).encode("utf-8")
 
 
 def normal_form(text: bytes, params: ShingleParams) -> bytes | None:

@@ -20,7 +20,7 @@ from lshdup.kernels.helpers import PADDING
 from lshdup.kernels.shingles import HASH_KEYED, HASH_MIX64, HASH_POLY31, Scratch, ShingleHash
 from lshdup.kernels.text import Cutting
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
-from lshdup.shingling.normalization import NO_TABLE, char_table, normal_form
+from lshdup.shingling.normalization import NO_TABLE, char_table, hide_hyphens, normal_form
 from lshdup.sources.files import LARGE
 from lshdup.sources.text_batches import TextBatch
 from lshdup.text.decoding import (
@@ -74,8 +74,11 @@ def inspect_texts(
         flags &= ~np.uint8(text_kernels.HAS_NUL)  # A border between parts has one.
     spans = batch.text, batch.starts, batch.lengths, flags
     if not params.encoding or batch.is_text:
-        special = may_need_decoding(batch.names, *spans)
+        broken = text_kernels.BREAKS_WORD if params.join_hyphens else text_kernels.BREAKS_WORDS
+        special = may_need_decoding(batch.names, *spans) | ((flags & broken) != 0)
     forms = find_mails(batch.names, batch.path, *spans, params)
+    if batch.form:
+        forms[forms != Form.MAIL] = batch.form
     return flags, special | (forms == Form.MAIL), forms
 
 
@@ -357,6 +360,7 @@ class Shingler:
         too_long = [i for i, text in enumerate(texts) if len(text) > LONGEST]
         if too_long:
             texts = [b"" if i in too_long else text for i, text in enumerate(texts)]
+        texts = [hide_hyphens(text, self.params) for text in texts]
         batch = TextBatch.of(range(len(texts)), texts)
         flags = np.zeros(len(texts), np.uint8)
         text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)

@@ -4,10 +4,10 @@ is read here.
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -353,15 +353,20 @@ class DocumentList:
         )
         return np.split(run.arrays.take(indices, order), np.cumsum(counts[counts > 0])[:-1])
 
-    def typed_names(self, indices: NDArray[np.int64]) -> list[bytes]:
-        """Return names as they would be typed from the current folder; ids are literal."""
+    def typed_names(self, indices: NDArray[np.int64], folder: bytes = b"") -> list[bytes]:
+        """Return names as they would be typed from the current folder; ids are literal.
+
+        folder : the real path of another folder, from which all other folders have their real paths
+        too.
+        """
         try:
             names = list(self.names.take(indices))
         except IndexError:
             refuse_if(True, "documents whose names are not there")
-        if not self.home:
+        if not (self.home or folder):
             return names
         files = self.locations.files_of(indices)
+        move = cache(lambda head: os.path.relpath(os.path.realpath(head or b"."), folder))
         known: dict[int, tuple[int, bytes]] = {}  # bytes of a path, and how it is typed
         for at, number in enumerate(files.tolist()):
             kind = Kind(int(self.locations.kinds[number]))
@@ -369,7 +374,9 @@ class DocumentList:
                 continue
             if number not in known:
                 path = self.locations.paths[number]
-                known[number] = len(path), self._typed_path(path)
+                head, base = os.path.split(self.path_of(path))
+                typed = typed_name(os.path.join(move(head), base)) if folder else b""  # noqa: PTH118
+                known[number] = len(path), typed or self._typed_path(path)
             size, typed = known[number]
             names[at] = typed + names[at][size:]  # the name of a record begins with its file
         return names
@@ -506,11 +513,32 @@ def find_in_lists(lists: Sequence[DocumentList], document: int) -> tuple[Documen
 
     document : its number, counted from the first list to the last.
     """
-    for documents in lists:
-        if document < len(documents):
-            return documents, document
-        document -= len(documents)
+    for documents, first, _ in split_by_list(lists, np.zeros(0, np.int64)):
+        if document < first + len(documents):
+            return documents, document - first
     raise IndexError(document)
+
+
+def split_by_list(
+    lists: Sequence[DocumentList], rows: NDArray[np.int64]
+) -> Iterator[tuple[DocumentList, int, NDArray[np.int64]]]:
+    """Yield each list, the number of its first document, and which of its documents are among some.
+
+    rows : ascending int64 array, documents counted from the first list to the last.
+    """
+    first = 0
+    for documents in lists:
+        own = rows[slice(*np.searchsorted(rows, [first, first + len(documents)]))]
+        yield documents, first, own - first
+        first += len(documents)
+
+
+def names_of(
+    lists: Sequence[DocumentList], rows: NDArray[np.int64], folder: bytes = b""
+) -> list[bytes]:
+    """Return the names of documents as `DocumentList.typed_names`. rows : of `split_by_list`."""
+    parts = split_by_list(lists, rows)
+    return [name for documents, _, own in parts for name in documents.typed_names(own, folder)]
 
 
 def typed_name(path: bytes) -> bytes:

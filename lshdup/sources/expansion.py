@@ -95,6 +95,7 @@ def expand_records(
                     skip(index, Skipped(own or b"%s:%d" % (path, number), reason, detail), number)
                 own_names = records.names or name_records(run, path, records.numbers)
                 pieces.append(_Piece(own_names, index, records))
+                kind = records.kind or kind
             elif size <= documents.max_bytes:
                 continue
             else:

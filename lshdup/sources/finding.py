@@ -103,10 +103,12 @@ def find_documents(
             run.skipped(each.skipped)
             skipped.append(each if each.record else SkippedFile(each.skipped))
     found = replace(found, skipped=tuple(skipped))
-    if params.split and found.kinds.isdisjoint((Kind.SPLIT, Kind.SECTION)):
+    if params.split and max(found.kinds, default=Kind.FILE) < Kind.SPLIT:
         none = "matches no line of any text file"
         none = f"finds no {params.split} in any file" if params.split in SPLITS else none
-        run.warn(f"--split {quoted(params.split)} {none}: none was cut")
+        meant = did_you_mean(params.split, SPLITS, "--split {}".format)
+        meant = f"; {meant}" if meant and params.split not in SPLITS else ""
+        run.warn(f"--split {quoted(params.split)} {none}: none was cut{meant}")
     return found
 
 

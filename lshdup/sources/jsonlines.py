@@ -9,6 +9,7 @@ parser takes too: a test holds both to the same texts.
 import codecs
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
@@ -97,6 +98,9 @@ def parse_record(line: bytes, fields: RecordFields) -> tuple[bytes, bytes] | Non
 
 def _scalar(line: bytes, field: str) -> bytes | None:
     """Return a field of a line, a number as it is written; None if it is no scalar."""
+    with suppress(msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
+        raw = bytes(_RAW.decode(line)[field])
+        return raw if raw[0] in b"-0123456789tf" else _plain_id(raw)
     value = _value(parse_object(line, _AS_WRITTEN), field)
     if type(value) is bool:
         return b"true" if value else b"false"

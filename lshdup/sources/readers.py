@@ -28,6 +28,7 @@ from lshdup.base.compression import (
     name_of,
     unpack_to,
 )
+from lshdup.base.forms import looks_like_html
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -48,6 +49,7 @@ from lshdup.sources.records import (
     most_unpacked,
     too_large_unpacked,
 )
+from lshdup.text.office_types import PDF
 from lshdup.text.sections import PLAIN_HEAD, is_plain, text_with_sections
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ _READERS = {
     Kind.CSV: ("delimited", "DelimitedFile"),
     Kind.MBOX: ("lines", "Mailbox"),
     Kind.SPLIT: ("lines", "SplitFile"),
-    Kind.SECTION: ("lines", "SplitFile"),
+    **dict.fromkeys((Kind.SECTION, Kind.HTML_SECTION, Kind.PDF_PAGE), ("lines", "SplitFile")),
     Kind.TAR: ("archives", "TarFile"),
     Kind.ZIP: ("archives", "ZipFile"),
     Kind.WARC: ("archives", "WarcFile"),
@@ -300,8 +302,9 @@ class RecordFiles:
                 return parquet.list_records(run, self.fields.id)
         with self.reader(path, kind) as reader:
             listed = reader.list_records()
-        if listed and kind == Kind.SECTION and listed.names:
-            listed = _below(path, listed)
+        if listed and kind.is_section:
+            listed = replace(listed, kind=_kind_of_sections(path))
+            listed = _below(path, listed) if listed.names else listed
         elif listed and (kind.is_archive or (kind == Kind.MBOX and listed.names)):
             listed = _below(path + b"/", listed)
         return listed and listed.kept_by(run)
@@ -399,7 +402,7 @@ class RecordFiles:
         yield unpacked.file.fileno()
 
     def _unpack(self, path: bytes, kind: Kind) -> IO[bytes]:
-        if kind == Kind.SECTION:
+        if kind.is_section:
             is_large = os.stat(path).st_size > self.longest
             data = b"" if is_large else Path(os.fsdecode(path)).read_bytes()
             how = self.fields.split, self.longest, self.formats
@@ -458,13 +461,21 @@ def _is_ready(file: int, path: bytes, kind: Kind) -> bool:
     """Return whether records are read from a file as it is. Raises InputError if no package can
     unpack it.
     """
-    if kind == Kind.SECTION:
+    if kind.is_section:
         return is_plain(pread(file, PLAIN_HEAD, 0), path)
     head = pread(file, HEAD, 0)
     if not can_unpack(head):
         message = f"{quoted(path)} is packed by zstd, which needs backports.zstd"
         raise InputError(message, PIP)
     return not name_of(head)
+
+
+def _kind_of_sections(path: bytes) -> Kind:
+    with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
+        head = file.read(PLAIN_HEAD)
+    if head.startswith(PDF):
+        return Kind.PDF_PAGE
+    return Kind.HTML_SECTION if looks_like_html(head, bare_name(path)) else Kind.SECTION
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

@@ -34,6 +34,8 @@ class Kind(enum.IntEnum):
     WIKI = 9  # a page of a MediaWiki dump
     SPLIT = 10  # lines from one that --split matches to the next
     SECTION = 11  # a part of a text from a heading to the next, a page, a paragraph
+    HTML_SECTION = 12  # of the visible text of an HTML page
+    PDF_PAGE = 13
 
     @property
     def is_archive(self) -> bool:
@@ -52,12 +54,17 @@ class Kind(enum.IntEnum):
         """Whether a document is text when it is read; else it is the content of a file: perhaps a
         mail, a page, an office document, compressed, or binary.
         """
-        return self.is_row or self in (Kind.WIKI, Kind.SECTION)
+        return self.is_row or self == Kind.WIKI or self.is_section
+
+    @property
+    def is_section(self) -> bool:
+        """Whether documents are what a word of --split says."""
+        return self >= Kind.SECTION
 
     @property
     def is_split(self) -> bool:
         """Whether --split makes documents of a file, which else is one."""
-        return self in (Kind.SPLIT, Kind.SECTION)
+        return self >= Kind.SPLIT
 
 
 #: Kinds whose documents are rows with fields.

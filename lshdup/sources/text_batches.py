@@ -7,6 +7,7 @@ from dataclasses import field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
@@ -22,6 +23,9 @@ BATCH_DOCUMENTS = 512
 BATCH_BYTES = 4 << 20
 #: The last batches are made smaller so that threads end together, but not smaller than this.
 _LEAST_DOCUMENTS = 64
+
+#: What files were read as whose sections are documents.
+_FORMS = {Kind.HTML_SECTION: Form.PAGE, Kind.PDF_PAGE: Form.OFFICE}
 
 #: Most things in a run.
 _AT_ONCE = 1 << 16
@@ -40,6 +44,7 @@ class TextBatch:
     max_bytes : limit for a document that has to be unpacked.
     home : the folder that names start from.
     are_files : whether the documents are whole files, of which some may be mailboxes.
+    form : what the file was read as that texts from their source are of.
     """
 
     indices: NDArray[np.int64]
@@ -52,6 +57,7 @@ class TextBatch:
     max_bytes: int = DEFAULT_MAX_BYTES
     home: bytes = b""
     are_files: bool = False
+    form: Form = Form.TEXT
 
     def path(self, position: int) -> bytes | None:
         """Return the file of a document; None for a text from its source."""
@@ -195,6 +201,7 @@ def _read_parts(
                 skipped,
                 is_text=kind.is_text,
                 max_bytes=documents.max_bytes,
+                form=_FORMS.get(kind, Form.TEXT),
             )
         )
     if len(made) == 1:

@@ -9,7 +9,7 @@ from lshdup.base.forms import Form
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.base.wording import printable
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources.document_list import DocumentList, split_by_list
 from lshdup.sources.text_batches import batches, read_batch
 from lshdup.text.mail import bare_mail_file, read_envelope
 
@@ -38,15 +38,13 @@ class Mails:
         columns; None for what is no mail, or cannot be read any more.
         """
         known = dict[int, tuple[str, str, str]]()
-        wanted, first = distinct(documents[self._are_mails[documents]])[0].astype(np.int64), 0
-        for each in self._lists:
-            mine = wanted[(wanted >= first) & (wanted < first + len(each))] - first
+        wanted = distinct(documents[self._are_mails[documents]])[0].astype(np.int64)
+        for each, first, mine in split_by_list(self._lists, wanted):
             for some in batches(self._run, each, mine) if len(mine) else ():
                 batch = read_batch(each, some)
                 for at, index in enumerate(batch.indices.tolist()):
                     mail = bare_mail_file(batch.content(at), batch.path(at))
                     known[first + index] = read_envelope(mail)
-            first += len(each)
         rows = [known.get(each, (None,) * 3) for each in documents.tolist()]
         return [[row[at] for row in rows] for at in range(3)]
 

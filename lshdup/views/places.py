@@ -20,6 +20,7 @@ from lshdup.shingling.inspection import RunLocator, locate_tokens
 from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer
+from lshdup.sources.records import Kind
 from lshdup.sources.text_batches import TextBatch, batches, read_batch
 from lshdup.text.decoding import Text, find_offsets
 
@@ -177,7 +178,8 @@ class _Placer:
         bounds : the runs of document d are bounds[d] … bounds[d + 1] - 1.
         documents : the list that the batch is of.
         """
-        scope = SCOPES.index("field" if batch.is_text else "bytes")
+        is_section = (documents.kinds_of(batch.indices[:1]) >= Kind.SECTION).any()
+        scope = SCOPES.index("field" if batch.is_text and not is_section else "bytes")
         is_plain = self._place_plain(batch, runs, bounds, scope)
         others = np.flatnonzero(~is_plain).tolist()
         for at, text in decode_batch(batch, others, self.params, documents.formats):

@@ -30,9 +30,10 @@ from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import ACCEPTED_FILE, ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources.document_list import DocumentList, names_of
 from lshdup.sources.files import Buffer
-from lshdup.sources.text_batches import read_batch
+from lshdup.sources.text_batches import batches, read_batch
+from lshdup.workspace.lookup import NamedDocument, list_named
 
 #: The names of two documents, ascending, and the fingerprints of their texts.
 Line = tuple[bytes, bytes, int, int]
@@ -139,7 +140,9 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
         raise InputError(message, f"name another file; {anew} writes one") from None
     try:
         said = json.loads(head)
-        shingle = ShingleParams.from_json(said.pop("texts") | _NOT_OF_TEXTS)
+        texts_by = said.pop("texts") | _NOT_OF_TEXTS
+        # A parameter that is newer than the file has its default.
+        shingle = ShingleParams.from_json(ShingleParams(texts_by["tokens"]).to_json() | texts_by)
         of = said.pop("of")
         is_one = said == _HEAD and of in ("texts", "pairs")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, LshdupError):
@@ -277,31 +280,12 @@ class Review:
                 yield make_line(name, a, names[b][0], b)
 
 
-def names_from(folder: Path, lists: Sequence[DocumentList], rows: NDArray[np.int64]) -> list[bytes]:
-    """Return the names of documents as they are typed from a folder; ids are literal.
-
-    Folders are known by their real paths, however they were typed.
-
-    rows : ascending int64 array, documents by their number, one list after the other.
-    """
-    names, first, start = list[bytes](), 0, os.path.realpath(os.fsencode(folder))
-    moved: dict[bytes, bytes] = {}
-    for documents in lists:
-        some = rows[(rows >= first) & (rows < first + len(documents))] - first
-        typed = documents.typed_names(some)
-        files = typed if documents.parts is None else documents.typed_files_of(some)
-        for name, file in zip(typed, files, strict=True):
-            head, base = os.path.split(file)
-            if head not in moved:
-                moved[head] = os.path.relpath(os.path.realpath(head or b"."), start)
-            is_path = name.startswith(file)  # The name of a record may be its id.
-            path = os.path.join(moved[head], base) + name[len(file) :]  # noqa: PTH118 (bytes path)
-            names.append(path.removeprefix(b"./") if is_path else name)
-        first += len(documents)
-    return names
-
-
 # --- the files beside the documents ---
+
+
+def folder_of(path: Path) -> bytes:
+    """Return the real path of the folder that a file of known pairs names documents from."""
+    return os.path.realpath(os.fsencode(path.parent))
 
 
 def list_folders(lists: Iterable[DocumentList]) -> list[bytes]:
@@ -325,23 +309,41 @@ def find_files(lists: Sequence[DocumentList]) -> list[Path]:
 
 
 def read_prints(
-    documents: DocumentList, rows: Iterable[int], texts: ShingleParams
+    run: Run, documents: DocumentList, rows: NDArray[np.int64], texts: ShingleParams
 ) -> NDArray[np.uint64]:
-    """Read documents, and return the fingerprints of their texts; of the bytes of what is no text,
-    or has no tokens; 0 of what cannot be read.
+    """Read some of n documents, and return the fingerprints of their texts: uint64 array of shape
+    (n,). Of what is no text, or has no tokens, it is that of the bytes; of all others 0.
+
+    rows : ascending int64 array. texts : the definition of the texts.
     """
-    shingler, buffer, prints = Shingler(texts), Buffer(), list[int]()
-    for row in rows:
-        at = np.array([row])
-        batch = read_batch(documents, at, buffer)
-        made = shingler.shingle(batch).text_prints if len(batch.indices) else at[:0]
-        if not made.any():
-            made = digest_documents(documents, at, buffer).prints[:, 0]
-        prints.append(int(made[0]) if len(made) else 0)
-    return np.array(prints, np.uint64)
+    shingler, buffer, prints = Shingler(texts), Buffer(), np.zeros(len(documents), np.uint64)
+    for some in batches(run, documents, rows):
+        batch = read_batch(documents, some, buffer)
+        if len(batch.indices):
+            made = shingler.shingle(batch)
+            prints[made.indices] = made.text_prints
+    for some in batches(run, documents, rows[prints[rows] == 0]):
+        digests = digest_documents(documents, some, buffer)
+        prints[digests.indices] = digests.prints[:, 0]
+    return prints
+
+
+def describe_documents(
+    run: Run, path: Path, documents: Sequence[NamedDocument], texts: ShingleParams
+) -> dict[bytes, tuple[bytes, int]]:
+    """Return for the name of each document the one that is in a file, and the fingerprint
+    of its text: 0 if it has changed since it was compared, or cannot be read.
+    """
+    lists, names = list_named(run, documents)
+    prints = [read_prints(run, each, rows_of(slice(0, len(each))), texts) for each in lists]
+    for each, found in zip(lists[1:], prints[1:], strict=True):
+        found[each.changed(rows_of(slice(0, len(each))))] = 0
+    there = names_of(lists, rows_of(slice(0, len(names))), folder_of(path))
+    return dict(zip(names, zip(there, np.concatenate(prints).tolist(), strict=True), strict=True))
 
 
 def find_prints(
+    run: Run,
     accepted: Accepted,
     path: Path,
     lists: Sequence[DocumentList],
@@ -360,15 +362,13 @@ def find_prints(
     if accepted.texts == definition_of(shingle):
         return prints
     accepted.check_key(path, shingle)
-    texts, first = accepted.texts.with_secret(shingle.secret), 0
-    known, prints = {name for line in accepted.lines for name in line[:2]}, np.zeros_like(prints)
+    texts, parts = accepted.texts.with_secret(shingle.secret), list[NDArray[np.uint64]]()
+    known = {name for line in accepted.lines for name in line[:2]}
     for documents in lists:
-        rows = np.arange(len(documents))
-        names = names_from(path.parent, [documents], rows)
-        some = [row for row, name in enumerate(names) if name in known]
-        prints[first + np.array(some, np.int64)] = read_prints(documents, some, texts)
-        first += len(documents)
-    return prints
+        names = documents.typed_names(rows_of(slice(0, len(documents))), folder_of(path))
+        rows = np.flatnonzero([name in known for name in names])
+        parts.append(read_prints(run, documents, rows, texts))
+    return np.concatenate(parts)
 
 
 def find_accepted(
@@ -402,12 +402,12 @@ def find_accepted(
             if file is not None and documents.files.find(file) is not None:
                 message = f"--accepted {shown} is one of the documents that are compared"
                 raise ParameterError(message, "--exclude it, or keep it in another folder")
-        prints_there = find_prints(accepted, each, lists, shingle, prints)
+        prints_there = find_prints(run, accepted, each, lists, shingle, prints)
         texts = np.array(sorted(accepted.names), np.uint64)
         parts = slices_of(len(prints))
         some = [rows_of(part)[contains(texts, prints_there[part])] for part in parts]
         few = np.concatenate([np.zeros(0, np.int64), *some])
-        review = Review(accepted, prints_there, few, names_from(each.parent, lists, few))
+        review = Review(accepted, prints_there, few, names_of(lists, few, folder_of(each)))
         pairs, idle = review.list_pairs()
         if of is not None:
             pairs, idle = pairs[unpack_pairs(pairs)[1] == of], 0
@@ -415,7 +415,9 @@ def find_accepted(
             one, many = f"accepted pair of {shown} is", f"accepted pairs of {shown} are"
             line = f"{count_of(len(pairs), one, many)} left out"
             if review.renamed:
-                line += f", {count_of(review.renamed, 'document')} of them by another name"
+                line += (
+                    f"; {count_of(review.renamed, 'document has', 'documents have')} another name"
+                )
             why = "a text has changed, or a document is not compared here"
             run.say(f"{line}; {count_of(idle, 'line')} without effect: {why}" if idle else line)
         found.append(pairs)

@@ -6,7 +6,7 @@ gone), or one collection of folders and files, which is read each time.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from lshdup.base.memory import Arrays, slices_of
 from lshdup.base.ragged import RaggedSets, SetSource
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
-from lshdup.base.wording import count_of, quote_command
+from lshdup.base.wording import count_of, join_names, quote_command
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import side_of
 from lshdup.compare.best_matches import BestMatches
@@ -112,10 +112,11 @@ def load_sides(
         run.say(_advise_index(others))
         definition = {**request.given, **_definition(here[0])}
         there = load_side(reader, replace(of_other, given=definition), method)
+    where = join_names(map(os.fsdecode, others), 3)
     if not are_same_filters(here[0].shingle_filter, there[0].shingle_filter):
         message = (
-            f"from the sets of DOCS and of {other or _listed(others)} not the same shingles were"
-            " removed: they cannot be compared"
+            f"from the sets of DOCS and of {other or where} not the same shingles were removed:"
+            " they cannot be compared"
         )
         raise ParameterError(
             message,
@@ -143,7 +144,7 @@ def select_store(others: tuple[bytes, ...]) -> Path | None:
         return None
     if len(others) > 1:
         what = "several stores" if len(stores) == len(others) else "a store beside other documents"
-        message = f"--against names {what}: {_listed(others)}"
+        message = f"--against names {what}: {join_names(map(os.fsdecode, others), 3)}"
         raise ParameterError(
             message,
             "index the documents of all of them in one store, `lshdup index A B --store DIR`, then"
@@ -236,21 +237,13 @@ def _definition(side: Collection) -> dict[str, Any]:
 
 
 def _advise_index(others: tuple[bytes, ...]) -> str:
-    names = [os.fsdecode(name) for name in others[:3]] + (["..."] if len(others) > 3 else [])
-    command = quote_command("lshdup", "index", *names, "--store", "DIR")
+    names = [os.fsdecode(name) for name in others]
+    some = [*names[:3], "..."] if len(names) > 3 else names
+    command = quote_command("lshdup", "index", *some, "--store", "DIR")
     return (
-        f"{_listed(others)}: read anew each time it is compared with; {command} once, then"
+        f"{join_names(names, 3)}: read anew each time it is compared with; {command} once, then"
         " --against DIR, spares that"
     )
-
-
-def _listed(names: Sequence[bytes]) -> str:
-    """Return the first names for a sentence.
-
-    >>> _listed((b"a", b"b", b"c")), _listed((b"a", b"b", b"c", b"d"))
-    ('a, b, c', 'a, b, c, …')
-    """
-    return ", ".join(os.fsdecode(name) for name in names[:3]) + (", …" if len(names) > 3 else "")
 
 
 # --- groups of DOCS, in which what is near a document of OTHER may go ---

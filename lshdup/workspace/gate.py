@@ -62,7 +62,7 @@ class Changes:
 
     def __init__(self, ref: str) -> None:
         self._ref = ref
-        self._repositories: dict[bytes, bytes] = {}
+        self._tops: dict[bytes, bytes | None] = {}
         self._changed: dict[bytes, set[bytes]] = {}
 
     def find(self, documents: DocumentList) -> NDArray[np.bool_]:
@@ -85,7 +85,12 @@ class Changes:
 
         Errors: InputError if the folder is in no repository, git fails, or does not know `ref`.
         """
-        top = self._find_repository(folder)
+        if folder not in self._tops:
+            self._tops[folder] = find_repository(folder)
+        top = self._tops[folder]
+        if top is None:
+            message = f"--changed-since {self._ref}: a document is in no repository of git"
+            raise InputError(message, "name documents of one, or leave the option out")
         if top not in self._changed:
             if self._ref.startswith("-"):
                 message = f"--changed-since {self._ref}: no commit begins with -"
@@ -103,16 +108,6 @@ class Changes:
                 if name
             }
         return self._changed[top]
-
-    def _find_repository(self, folder: bytes) -> bytes:
-        """Return the top folder of the repository that a real path is in."""
-        if folder not in self._repositories:
-            top = find_repository(folder)
-            if top is None:
-                message = f"--changed-since {self._ref}: a document is in no repository of git"
-                raise InputError(message, "name documents of one, or leave the option out")
-            self._repositories[folder] = top
-        return self._repositories[folder]
 
     def find_times(self, top: bytes, paths: Collection[bytes]) -> dict[bytes, int]:
         """Return when these files of a repository changed last, in nanoseconds.

@@ -4,7 +4,6 @@ input.
 
 import os
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lshdup.base.frozen import dataclass
@@ -102,18 +101,6 @@ class NamedDocument:
         """Return the present bytes. Raise InputError if they cannot be read."""
         return self._batch().content(0)
 
-    def listed(self, run: "Run") -> "DocumentList":
-        """Return the document in a list of its own."""
-        import numpy as np
-
-        from lshdup.base.ragged import StringTable
-        from lshdup.sources.document_list import DocumentList
-
-        if self.collection is not None:
-            return self.collection.documents.take(run, np.array([self.index]))
-        size = np.array([len(self.raw or b"")])
-        return DocumentList(StringTable.from_strings([self.name]), size, np.zeros_like(size))
-
     def _batch(self) -> "TextBatch":
         """Return the document as a batch of its own. Raise InputError if it cannot be read."""
         import numpy as np
@@ -139,6 +126,26 @@ class NamedDocument:
             )
             raise InputError(message, remedy)
         return batch
+
+
+def list_named(
+    run: "Run", documents: "Sequence[NamedDocument]"
+) -> "tuple[list[DocumentList], list[bytes]]":
+    """Return documents in two lists: files, and documents of the store; and the names of all."""
+    import numpy as np
+
+    from lshdup.base.ragged import StringTable
+    from lshdup.sources.document_list import DocumentList
+
+    files = {each.name: len(each.raw) for each in documents if each.raw is not None}
+    stored = {each.index: each for each in documents if each.raw is None}
+    stored = dict(sorted(stored.items(), key=lambda item: item[0]))
+    sizes = np.array([*files.values()], np.int64)
+    lists = [DocumentList(StringTable.from_strings(files), sizes, np.zeros_like(sizes))]
+    for collection in {id(each.collection): each.collection for each in stored.values()}.values():
+        assert collection is not None
+        lists.append(collection.documents.take(run, np.array([*stored])))
+    return lists, [*files, *(each.name for each in stored.values())]
 
 
 @dataclass(frozen=True)
@@ -195,8 +202,11 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
             spellings += [typed_name(os.path.relpath(real, start)), whole, real]
         indices = map(documents.find, dict.fromkeys([*spellings, word]))
         index = next((index for index in indices if index is not None), None)
-        if index is None:
-            index = _find_file(word, documents)
+        # Only in a small store, or one of other folders: a look at all files would cost too much.
+        is_likely = len(documents.names.values) <= _FEW_BYTES
+        is_likely |= any(map(documents.files.begins, (b"/", b"../")))
+        path = documents.find_file(os.fsdecode(word)) if index is None and is_likely else None
+        index = documents.find(path) if path is not None else index
         if index is not None:
             return NamedDocument(
                 documents.typed_names(np.array([index]))[0], index, collection=collection
@@ -242,28 +252,6 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
     raise InputError(
         message, question or "name a file, or a document that `lshdup index DOCS` has seen"
     )
-
-
-def _find_file(word: bytes, documents: "DocumentList") -> int | None:
-    """Return the document that is this file by another name; only in a small store, or one whose
-    names begin elsewhere than in its home folder.
-
-    A name that is absolute, or has ``..`` or a link in it, may be of any file. Cost: one pass over
-    all names.
-    """
-    names, base = documents.names, os.path.basename(word)  # noqa: PTH119 (bytes path)
-    is_likely = len(names.values) <= _FEW_BYTES or any(
-        documents.files.begins(start) for start in (b"/", b"../")
-    )
-    if not is_likely or not base or not os.path.isfile(word):  # noqa: PTH113 (bytes path)
-        return None
-    for index in filter(documents.is_file, names.ending_with(b"/" + base)):
-        path = documents.path(index)
-        with suppress(OSError):
-            is_same = os.path.samefile(path, word)  # noqa: PTH121 (bytes path)
-            if is_same and os.path.realpath(path) == os.path.realpath(word):
-                return index
-    return None
 
 
 #: Bytes of all names up to which a note beside an answer is worth a search.

@@ -84,6 +84,7 @@ def load_or_find_passages(
 
     Errors: ParameterError for tokens without an order; ArtifactError if the disk has no room.
     """
+    other = select_store(others)
     documents, shingle = _find_documents(run, request)
     with run.writing(is_needed=bool(request.documents)):
         stored = _load_stored(run, documents, shingle) if not request.check_content else None
@@ -92,7 +93,7 @@ def load_or_find_passages(
             run.report_skipped(collection.skipped, request.documents)
             request.accept(collection.documents, True)
             return PassagesFound(passages, NO_ORIGINS, collection)
-        sides = _find_sides(run, request, documents, others, shingle)
+        sides = _find_sides(run, request, documents, others, other, shingle)
         found = _read_and_find(run, sides, shingle, params, across, find_passages)
     if not others and across is None:
         run.keep(
@@ -113,9 +114,10 @@ def find_sharing_documents(
 
     threshold : of `find_sharing_pairs`. All else is as of `load_or_find_passages`.
     """
+    other = select_store(others)
     documents, shingle = _find_documents(run, request)
     with run.writing(is_needed=bool(request.documents)):
-        sides = _find_sides(run, request, documents, others, shingle)
+        sides = _find_sides(run, request, documents, others, other, shingle)
         find = partial(find_sharing_pairs, threshold=threshold)
         return _read_and_find(run, sides, shingle, params, across, find)
 
@@ -144,6 +146,7 @@ def _find_sides(
     request: Request,
     documents: DocumentList,
     others: tuple[bytes, ...],
+    other: Path | None,
     shingle: ShingleParams,
 ) -> list[tuple[Request, DocumentList]]:
     """Return the documents of DOCS, and those that --against names if there are any, with what
@@ -155,7 +158,7 @@ def _find_sides(
     of_other = replace(
         request, accept=lambda other, _read: request.accept_source(other, "--against")
     )
-    there = _find_others(run, of_other, others, select_store(others), shingle)
+    there = _find_others(run, of_other, others, other, shingle)
     return [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
 
 

@@ -145,7 +145,7 @@ def test_a_maildir_without_the_rest(run, maildir, tmp_path):
     before = snapshot(maildir)
     said = run("clusters Mail --write Clean --removed gone.jsonl --no-store").ok().err
     assert "Clean is written" in said
-    assert "32 mails: 17 kept (1 of them not compared), 15 dropped (47 %)" in said
+    assert "32 mails and other files: 17 kept (1 of them not compared), 15 dropped (47 %)" in said
     assert snapshot(maildir) == before
     lines = (tmp_path / "gone.jsonl").read_text().splitlines()
     gone = {json.loads(line)["id"] for line in lines}

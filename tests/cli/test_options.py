@@ -34,9 +34,9 @@ ARGUMENTS = {
 #: in both runs, instead of ARGUMENTS, for which ... stands. What only stderr shows, or what ends
 #: in an error, has "2> " in front.
 _FLAGS = """
---gitignore --hidden --follow --archives --bag --keep-case --no-normalize --mail --mail-headers
---exact --collapse-copies --histogram --check --no-store --header -h --side-by-side --lines
---shingles --shared --passages-of-corpus --all
+--gitignore --hidden --follow --archives --bag --keep-case --no-normalize --join-hyphens --mail
+--mail-headers --exact --collapse-copies --histogram --check --no-store --header -h --side-by-side
+--lines --shingles --shared --passages-of-corpus --all
 """.split()
 SHOWN = {flag: flag for flag in _FLAGS}
 SHOWN |= {
@@ -125,6 +125,7 @@ show --prefer | d/a.txt --store kept + --prefer page.html
 show --bag | d/a.txt d/c.txt + --bag
 show --keep-case | d/a.txt d/sub/capitals.txt + --keep-case
 show --no-normalize | d/a.txt d/sub/wide.txt + --no-normalize
+show --join-hyphens | d/a.txt d/sub/broken.txt + --join-hyphens
 show --mail | d/a.txt d/post.txt + --mail
 show --markup | d/a.txt d/page.html + --markup keep
 show --mail-headers | d/1.eml d/2.eml + --mail-headers
@@ -200,7 +201,14 @@ NOT_SHOWN = {
     "accept --verbose": "It skips none.",
 } | {
     f"timing {option}": "It prints counts and seconds."
-    for option in ("--keep-case", "--no-normalize", "--hash", "--hash-key", "--seed")
+    for option in (
+        "--keep-case",
+        "--no-normalize",
+        "--join-hyphens",
+        "--hash",
+        "--hash-key",
+        "--seed",
+    )
 }
 
 #: What an option needs beside lshdup: a module.
@@ -256,6 +264,7 @@ FILES = {
     "d/c.txt": f"{TEXT} {TEXT}\n",
     "d/sub/a.txt": f"{TEXT}\n",
     "d/sub/capitals.txt": f"{TEXT.upper()}\n",
+    "d/sub/broken.txt": TEXT.replace("comes", "co-\nmes"),
     "d/sub/wide.txt": f"{TEXT.replace('fine', 'ｆｉｎｅ')}\n",
     "d/.hidden.txt": f"{changed(2)}\n",
     "d/.gitignore": "ignored.txt\n",

@@ -106,16 +106,22 @@ def some_params(rng):
     tokens = rng.choice(("word", "word", "symbols", "symbols", "char", "terms"))
     hash_ = "poly31" if tokens == "char" and rng.randrange(3) == 0 else "mix64"
     secret = rng.randbytes(9) if hash_ == "mix64" and rng.randrange(3) == 0 else b""
-    flags = {name: rng.randrange(4) == 0 for name in ("bag", "keep_case")}
+    flags = {name: rng.randrange(4) == 0 for name in ("bag", "keep_case", "join_hyphens")}
     k, normalize = rng.choice((0, 1, 2, 3, 5, 40)), rng.randrange(4) > 0
     return ShingleParams(tokens, k, normalize=normalize, hash=hash_, secret=secret, **flags)
 
 
 def expected_set(text, params):
     options = (params.tokens, params.k, params.normalize, params.keep_case, params.hash)
+    text = text if params.tokens == "terms" else reference.rejoined(text, params.join_hyphens)
     shingles = reference.shingle_list(text, *options, params.secret)
     return sorted(reference.as_bag(shingles, params.secret) if params.bag else set(shingles))
 
+
+#: What `inspect` takes for a word that is broken at the end of a line.
+BREAK = re.compile(
+    rb"(?:(?<=[A-Za-z\x80-\xff])-|\xe2\x80\x90|\xc2\xad)\r?\n[ \t]*(?=[a-z\x80-\xff])"
+)
 
 #: How a file begins that is no text.
 PACKED = (b"PK\x03\x04", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
@@ -159,10 +165,15 @@ class Texts:
             header = bool(HEADER.match(data))
             right = nul * kernels.HAS_NUL + high * kernels.HAS_HIGH
             right += markup * kernels.STARTS_MARKUP + header * kernels.STARTS_HEADER
+            breaks, lines = len(BREAK.findall(data)), len(re.findall(rb"\S.*", data))
+            right += (breaks > 0) * kernels.BREAKS_WORD
+            right += (breaks >= max(3, lines / 20)) * kernels.BREAKS_WORDS
             if flags[i] != right:
                 tally.found("other flags", data, int(flags[i]))
             if outcome == (kernels.DONE if text is None else kernels.NOT_UTF8):
                 tally.found("UTF-8 or not", params, data, outcome)
+            elif flags[i] & (kernels.BREAKS_WORD if params.join_hyphens else kernels.BREAKS_WORDS):
+                pass  # It is decoded; `_all_ways` compares its set.
             elif outcome == kernels.DONE and sets[i].tolist() != expected[i]:
                 tally.found("other set", params, data, sets[i].tolist(), expected[i])
             tally.outcomes[("set", "not UTF-8", "to normalise")[outcome]] += 1

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lshdup.collection.collection
+from lshdup.base.forms import Form
+from lshdup.params import DocumentParams
+from lshdup.text.html import visible_text
 from lshdup.text.sections import find_sections
+from lshdup.workspace.index import load_or_build_index
+from lshdup.workspace.request import Request
 from tests import office
+from tests.conftest import open_workspace
 from tests.documents import listed
 
 # --- Markdown by its lines ------------------------------------------------------------------------
@@ -144,6 +151,22 @@ def test_names_are_one_line_each_once(tmp_path):
     assert [each.reason for each in skipped] == ["repeated name"]
 
 
+TAGS = "<h1> </h1> <h2> </h2> <p> <div> </div> <br> <i> </i> a b \f &#12; <div\thidden> <li>".split(
+    " "
+)
+
+
+@given(st.lists(st.sampled_from([*TAGS, " ", "\n"])).map("".join))
+def test_sections_of_a_page_have_all_its_words(page):
+    text = visible_text(page.encode(), quotes=True, marks=True)
+    assert text.split() == visible_text(page.encode(), quotes=True).split()
+    parts = [
+        text[slice(*span)] for *span, _ in find_sections(text, b"", "heading", is_extracted=True)
+    ]
+    assert b" ".join(parts).split() == (text.split() if b"\f" in text else [])
+    assert not any(b"\f" in part for part in parts)
+
+
 PAGE = """<html><head><meta charset=latin-1><title>no</title></head><body>before
 <script><h1>no</h1></script>
 <h1 class="a">
@@ -160,6 +183,8 @@ def test_what_has_sections_and_what_has_none(tmp_path, kreuzberg):
         "f.csv": b"text\n# x\n\n# y\n", "g.eml": office.eml("# x\n\ny"), "h.md": b"# x\n\0",
         "i.md.gz": gzip.compress(b"# x\ny\n\n# z"), "j": PAGE.encode("latin-1"), "l.pdf": b"%PDF-",
         "k.md": "\ufeff# \u00e9\n\u00e9\n".encode("utf-16-le"), "m.html": b"<p>one\n\ntwo<p>three",
+        "n.md": b"<!DOCTYPE html><h1>x</h1>", "o.txt": b"<!-- # --> <html># x\n\ny\n\f",
+        "q.gz": gzip.compress(office.docx("# x\n\ny")), "r.html": b"<h1>x</h1>" + b"<i>" * 30_000,
     }  # fmt: skip
     for name, data in files.items():
         (tmp_path / name).write_bytes(data)
@@ -194,6 +219,15 @@ def test_what_has_sections_and_what_has_none(tmp_path, kreuzberg):
     assert [page.split() for page in pages] == [
         " ".join(text.splitlines()[at : at + 30]).encode().split() for at in (0, 30, 60)
     ]
+
+
+@pytest.mark.parametrize("path", [b"x.md", b"x.rst"])
+@pytest.mark.parametrize(
+    "text", [b"~", b"`", b"-\n", b"# ", b"\n ", b"=\n\n", b"~~~x~\n", b"<!--\n"]
+)
+def test_no_text_takes_time_that_grows_with_its_square(path, text):
+    """A step for each pair of a million bytes would outlast the limit of a test."""
+    assert len(find_sections(text * 2**20, path, "heading")) <= 1
 
 
 # --- in commands ----------------------------------------------------------------------------------
@@ -235,12 +269,36 @@ def test_commands_take_the_names(run, docs):
     assert [row[0] for row in run("query", PAIR[0], "-t", "0.5").rows] == PAIR[1:]
     assert b"similarity 0." in run("show", *PAIR).out
     assert "as docs/a.md#\n" in run("query", "docs/a.md", code=2).err
+    found = run("passages", "docs", *SPLIT[:2], "--format", "jsonl", "--no-store")
+    places = [json.loads(line) for line in found.out.splitlines()]
+    assert {(each["document"], each["offsets"]) for each in places} == {
+        (name, "bytes") for name in PAIR
+    }
     run("accept", *PAIR)
     assert run(*command).rows == []
     (docs / "docs/a.md").unlink()
     assert "none was cut" not in run("index", "docs", *SPLIT).err
-    for pattern, said in [("page", "finds no page in any file"), ("(page)", "matches no line")]:
+    for pattern, said in [
+        ("page", "finds no page in any file"),
+        ("(page)", "matches no line"),
+        ("Headings", "did you mean --split heading?"),
+    ]:
         assert said in run("index", "docs", "--split", pattern).err
+
+
+def test_pages_are_of_their_reader(here, kreuzberg, monkeypatch):
+    """Where they are in the text that another one extracts is not known."""
+    (here / "a.pdf").write_bytes(office.pdf("some words\n" * 9, lines_a_page=5))
+    (here / "b.html").write_text("<h1>A</h1>some words<h2>B</h2>more words")
+    read = []
+    for by in ("page", "page", "page", "heading"):
+        request = Request((b"a.pdf", b"b.html"), DocumentParams(split=by), {})
+        found = load_or_build_index(open_workspace("store"), request).collection
+        read.append((found.read, {form: n for form, n in found.count_forms().items() if n}))
+        if len(read) == 2:
+            monkeypatch.setattr(lshdup.collection.collection, "current_reader", lambda: "other")
+    pages, sections = {Form.OFFICE: 2, Form.NAMED_PAGE: 1}, {Form.OFFICE: 1, Form.PAGE: 2}
+    assert read == [(3, pages), (0, pages), (2, pages), (3, sections)]
 
 
 @pytest.mark.parametrize("how", ["--split=heading", "--split=^(#|Other)", "--split=paragraph"])

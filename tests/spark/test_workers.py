@@ -273,7 +273,7 @@ def test_without_pyspark(tmp_path):
 SHOWN = """
 --output other.jsonl | --min-tokens 5 | --max-bytes 100 | --text-field body | --id-field key
 --encoding cp437 | --markup keep | --mail | --mail-headers | --mail-quotes drop
---tokens char | --shingle-size 2 | --bag | --keep-case | --no-normalize
+--tokens char | --shingle-size 2 | --bag | --keep-case | --no-normalize | --join-hyphens
 --scheme classic | --perms 64 | --seed 2 | --threshold 0.5 | --recall 0.5 | --bands 5 | --rows 4
 --max-bucket 3 | --master local[1] | --spark-conf a=b | --quiet
 """

@@ -216,7 +216,7 @@ def test_a_line_holds_until_a_text_changes(tmp_path_factory, definition, data):
     names, texts = [*names, "pictures/p", "pictures/q"], [*texts, "picture", "picture"]
     lines = data.draw(st.sets(st.sampled_from(list(combinations(range(len(names)), 2)))))
     listed = find_documents(open_workspace(""), [os.fsencode(folder)], DocumentParams())
-    prints = read_prints(listed, range(len(names)), WORDS).tolist()
+    prints = read_prints(open_workspace(""), listed, np.arange(len(names)), WORDS).tolist()
     rows = [make_line(os.fsencode(names[a]), prints[a], os.fsencode(names[b]), prints[b])
             for a, b in lines]  # fmt: skip
     Accepted(WORDS).add(rows, "").save(folder / ACCEPTED_FILE)
@@ -317,6 +317,18 @@ def test_the_store_answers_with_and_without(run, four):
         assert [run(line).out for line in ("pairs -q --show-accepted",)] == plain[:1]
         os.unlink("docs/lshdup-accepted.jsonl")
         assert [run(line).out for line in ("pairs -q", "clusters -q")] == plain
+
+
+def test_a_list_from_before_a_parameter_is_read(run, four):
+    run("index docs")
+    run("accept docs/a docs/b")
+    path = Path("docs/lshdup-accepted.jsonl")
+    head, lines = path.read_text().split("\n", 1)
+    head = json.loads(head)
+    del head["texts"]["mail_quotes"]
+    expected = run("pairs docs -q").out
+    path.write_text(f"{json.dumps(head)}\n{lines}")
+    assert run("pairs docs -q").out == expected != run("pairs docs -q --show-accepted").out
 
 
 def test_an_accepted_pair_lasts_until_a_text_changes(run, four):

@@ -121,13 +121,10 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
 def _rows(folders: "Folders", pairs: "FolderPairs", documents: "DocumentList") -> "Iterator[Piece]":
     for start in range(0, len(pairs), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
-        yield (
-            folders.typed_names(documents, pairs.inside[part]),
-            folders.typed_names(documents, pairs.holder[part]),
-            pairs.similarity[part].tolist(),
-            pairs.containment[part].tolist(),
-            pairs.inside_documents[part].tolist(),
-            pairs.holder_documents[part].tolist(),
-            pairs.shared_documents[part].tolist(),
-            pairs.shared_bytes[part].tolist(),
-        )
+        sides = (pairs.inside, pairs.holder)
+        numbers = (
+            pairs.similarity, pairs.containment, pairs.inside_documents, pairs.holder_documents,
+            pairs.shared_documents, pairs.shared_bytes,
+        )  # fmt: skip
+        names = [folders.typed_names(documents, each[part]) for each in sides]
+        yield (*names, *(each[part].tolist() for each in numbers))

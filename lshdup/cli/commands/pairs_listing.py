@@ -49,15 +49,15 @@ from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
 from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
 from lshdup.params import ClusterParams
-from lshdup.sources.document_list import DocumentList, find_in_lists, typed_name
+from lshdup.sources.document_list import DocumentList, find_in_lists, names_of, typed_name
 from lshdup.views.mails import Mails
 from lshdup.workspace.accepted import (
     Accepted,
     Review,
     definition_of,
     find_prints,
+    folder_of,
     load_accepted,
-    names_from,
 )
 from lshdup.workspace.against import find_holders
 from lshdup.workspace.comparing import Comparison
@@ -319,8 +319,8 @@ class Gate:
         if known is None or (self._updates and known.texts != definition_of(shingle)):
             known = Accepted(definition_of(shingle))
         lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
-        names = names_from(path.parent, lists, listing.documents)
-        texts = find_prints(known, path, lists, shingle, texts)
+        names = names_of(lists, listing.documents, folder_of(path))
+        texts = find_prints(session.run, known, path, lists, shingle, texts)
         review = Review(known, texts, listing.documents, names)
         now = review.summarize(listing.pieces())
         gone = known.count_gone(now)

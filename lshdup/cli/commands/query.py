@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
 from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, PassageParams
-from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
+from lshdup.workspace.lookup import NamedDocument, list_named, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
@@ -248,7 +247,7 @@ def _find(
     n, run = len(near.documents), session.run
     if not options.show_accepted:
         prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
-        lists = [collection.documents.take(run, near.documents), document.listed(run)]
+        lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
         accepted = find_accepted(run, options.accepted, lists, collection.shingle, prints, of=n)
         near = near.take(np.setdiff1d(np.arange(n), unpack_pairs(accepted)[0]))
     levels = query.prints.compare_to(collection.prints, near.documents)
@@ -323,60 +322,51 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
     """
     pairs = _read_pairs(options)
     with open_session(ctx) as session:
-        import numpy as np
-
         from lshdup.workspace import accepted
 
-        run, collection = session.run, session.load_last_collection()
+        collection = session.load_last_collection()
         is_text = collection is not None and collection.shingle != WHOLE_DOCUMENTS
         shingle = merge_shingle_params(collection if is_text else None, session.request.given)
-        before: dict[Path, accepted.Accepted] = {}
-        lines: dict[Path, list[accepted.Line]] = {}
-
-        @cache
-        def find(name: bytes) -> NamedDocument:
-            document = look_up(name, collection)
-            known, row = document.collection, np.array([document.index])
-            if known is not None and len(known.documents.changed(row)):
-                message = f"{printable(document.name)} has changed since it was compared"
-                raise InputError(message, "run `lshdup pairs DOCS` again")
-            return document
-
-        @cache
-        def describe(name: bytes, path: Path) -> tuple[bytes, int]:
-            document, texts, made = find(name), before[path].texts, 0
-            known, listed = document.collection, document.listed(run)
-            if known is not None and accepted.definition_of(known.shingle) == texts:
-                made = int(known.prints.text_prints[document.index])
-            texts = texts.with_secret(shingle.secret)
-            made = made or int(accepted.read_prints(listed, [0], texts)[0])
-            if not made:
-                message = f"{printable(document.name)} cannot be read"
-                raise InputError(message, "name a document that can be read")
-            return accepted.names_from(path.parent, [listed], np.array([0]))[0], made
-
+        found: dict[bytes, NamedDocument] = {}
+        files: dict[Path, list[tuple[str, list[NamedDocument]]]] = {}
+        lists = [] if collection is None else [collection.documents]
+        folders = [(os.path.realpath(each or b"."), each) for each in accepted.list_folders(lists)]
         for where, *names in pairs:
             try:
-                names.sort(key=lambda name: (find(name).index < 0, find(name).index, name))
-                path = options.accepted or _find_file(find(names[0]))
-                if path not in before:
-                    before[path] = accepted.Accepted(accepted.definition_of(shingle))
-                    if os.path.lexists(path):
-                        option = "--accepted" if options.accepted else ""
-                        before[path] = accepted.load_accepted(path, option)
-                    before[path].check_key(path, shingle)
-                a, b = (describe(name, path) for name in names)
-                if a[0] == b[0]:
-                    message = f"{printable(find(names[0]).name)} is named twice"
-                    raise InputError(message, "name two documents")
+                for name in names:
+                    if name not in found:
+                        found[name] = look_up(name, collection)
             except InputError as error:
                 raise InputError(where + error.message, error.hint, error.names) from None
-            lines.setdefault(path, []).append(accepted.make_line(*a, *b))
-        for path, some in lines.items():
-            made = before[path].add(some, options.note)
-            made.save(path)
-            new = count_of(len(made.lines.keys() - before[path].lines.keys()), "pair")
-            session.console.summarize(f"{path}: {new} accepted, {len(made.lines):,} in all")
+            both = [found[name] for name in names]
+            both.sort(key=lambda each: (each.index < 0, each.index, each.name))
+            path = options.accepted or _find_file(both[0], folders)
+            files.setdefault(path, []).append((where, both))
+        made = {}
+        for path, some in files.items():
+            before = accepted.Accepted(accepted.definition_of(shingle))
+            if os.path.lexists(path):
+                before = accepted.load_accepted(path, "--accepted" if options.accepted else "")
+            before.check_key(path, shingle)
+            every = [each for _, both in some for each in both]
+            texts = before.texts.with_secret(shingle.secret)
+            known = accepted.describe_documents(session.run, path, every, texts)
+            lines = []
+            for where, both in some:
+                (a, a_text), (b, b_text) = (known[each.name] for each in both)
+                if a == b:
+                    message = f"{where}{printable(both[0].name)} is named twice"
+                    raise InputError(message, "name two documents")
+                if not a_text or not b_text:
+                    lost = printable(both[1 if a_text else 0].name)
+                    message = f"{where}{lost} has changed since it was compared, or is unreadable"
+                    raise InputError(message, "run `lshdup pairs DOCS` again")
+                lines.append(accepted.make_line(a, a_text, b, b_text))
+            made[path] = before, before.add(lines, options.note)
+        for path, (before, after) in made.items():
+            after.save(path)
+            new = count_of(len(after.lines.keys() - before.lines.keys()), "pair")
+            session.console.summarize(f"{path}: {new} accepted, {len(after.lines):,} in all")
         return session.console.exit_code()
 
 
@@ -409,15 +399,14 @@ def _read_pairs(options: AcceptOptions) -> list[tuple[str, bytes, bytes]]:
     return pairs
 
 
-def _find_file(document: NamedDocument) -> Path:
-    """Return the file for the pairs of a document: in the folder of DOCS that holds it."""
-    from lshdup.workspace.accepted import list_folders
+def _find_file(document: NamedDocument, folders: list[tuple[bytes, bytes]]) -> Path:
+    """Return the file for the pairs of a document: in the folder of DOCS that holds it.
 
+    folders : those of DOCS of the last run, their real paths and as typed.
+    """
     folder = os.path.dirname(document.name)  # noqa: PTH120 (bytes path)
     if document.collection is not None:
-        documents = document.collection.documents
-        path = os.path.realpath(documents.path(document.index))
-        folders = [(os.path.realpath(each or b"."), each) for each in list_folders([documents])]
+        path = os.path.realpath(document.collection.documents.path(document.index))
         above = (each for each in folders if os.path.commonpath([each[0], path]) == each[0])
         _, folder = max(above, default=(b"", folder))
     return Path(os.fsdecode(folder)) / ACCEPTED_FILE

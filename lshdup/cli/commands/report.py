@@ -49,11 +49,9 @@ Examples:
         show_default="5,000, as far as they fit into 8 MB",
         help="Show where N pairs differ: the members of groups and the one that is kept, then the "
              "least similar pairs. On a page of what is shared: of the first N pairs.")  # fmt: skip
-@plain_option(
-    "--passages-of-corpus",
-    is_flag=True,
-    help="Also the passages that recur anywhere, as `lshdup passages` finds them.",
-)
+@plain_option("--passages-of-corpus", is_flag=True,
+              help="Also the passages that recur anywhere, as `lshdup passages` finds "
+                   "them.")  # fmt: skip
 @run_options
 @plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE", group="Output",
               default=Path("-"),

@@ -74,13 +74,9 @@ def write_shared_page(session: Session, options: ReportOptions, target: Target) 
     console.on_skipped = skipped.append
     opened, _, pairs = find_pairs(session, options)
     sides, lists = opened.sides, opened.lists
-    selection = select_pairs(
-        run,
-        pairs,
-        np.concatenate([each.names.sizes for each in lists]),
-        list_thresholds(opened.params.threshold, _STEP),
-        options.most or 0,
-    )
+    name_sizes = np.concatenate([each.names.sizes for each in lists])
+    thresholds = list_thresholds(opened.params.threshold, _STEP)
+    selection = select_pairs(run, pairs, name_sizes, thresholds, options.most or 0)
     listed, named = selection.pairs, np.sort(selection.kinds)
     changed = warn_of_changed(session, opened, named)
     uncompared = _list_uncompared(session, opened, skipped)
@@ -135,16 +131,10 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     preferred = preference(run, documents, collection.sizes, rule, session.request.documents)
     order = preferred.order
+    thresholds, most = list_thresholds(opened.params.threshold, _STEP), options.most or 0
+    names, sizes, compare = documents.names, collection.sizes, collection.prints.compare
     selection = select(
-        run,
-        distinct_pairs,
-        pairs,
-        duplicate_of,
-        order,
-        documents.names.sizes,
-        list_thresholds(opened.params.threshold, _STEP),
-        options.most or 0,
-        changed,
+        run, distinct_pairs, pairs, duplicate_of, order, names.sizes, thresholds, most, changed
     )
     uncompared = _list_uncompared(session, opened, skipped)
     facts = html.Facts(
@@ -154,16 +144,8 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
         changed=len(changed),
         **_describe_run(session, opened, uncompared),
     )
-    data = html.collect_data(
-        run,
-        selection,
-        duplicate_of,
-        collection.sizes,
-        order,
-        documents.typed_names,
-        facts,
-        collection.prints.compare,
-    )
+    typed = documents.typed_names
+    data = html.collect_data(run, selection, duplicate_of, sizes, order, typed, facts, compare)
     source = set_source(session.workspace, collection)
     members = documents_to_compare(run, duplicate_of, collection.sizes)
     ranked = rank_documents(run, members, duplicate_of, order)
@@ -176,10 +158,10 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     found = _find_differences(run, opened, selection, order, options, room)
     html.add_differences(data, found, selection, duplicate_of)
     every = np.arange(len(documents))
-    names = list(chain.from_iterable(names_to_keep(collection, every[:0])))
+    stays = list(chain.from_iterable(names_to_keep(collection, every[:0])))
     for gone in (row for row in changed.tolist() if not os.path.lexists(documents.path(row))):
-        names[gone] = b""
-    html.add_lists(data, selection, names, documents.are_parts(every), uncompared)
+        stays[gone] = b""
+    html.add_lists(data, selection, stays, documents.are_parts(every), uncompared)
     return _write(console, target, data, selection)
 
 
@@ -280,6 +262,7 @@ def _parameters(opened: Comparison) -> Iterator[tuple[str, str]]:
         ("--bag", shingle.bag),
         ("--keep-case", shingle.keep_case),
         ("--no-normalize", not shingle.normalize),
+        ("--join-hyphens", shingle.join_hyphens),
         ("--hash-key", shingle.key),
     ):
         if is_on:

@@ -1,8 +1,6 @@
 """`lshdup show`."""
 
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
 
 import click
 
@@ -30,12 +28,6 @@ _OF_TWO_DOCUMENTS = ("layout", "context", "by_lines", "shingles", "shared", "mea
 _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
 
 
-def _document(name: str, metavar: str) -> Callable[[Any], Any]:
-    """Return an argument that names a document or a folder; in brackets, it may be left out."""
-    required = not metavar.startswith("[")
-    return click.argument(name, type=DocumentName(), metavar=metavar, required=required)
-
-
 @list_columns("show", "show-shared", "show-group", "show-folders", "show-shingles")
 @define(
     "show",
@@ -48,44 +40,28 @@ Examples:
   lshdup index sample_corpus && lshdup show MIT.txt
 """,
 )
-@_document("a", "A")
-@_document("b", "[B]")
-@plain_option(
-    "--inline",
-    "layout",
-    flag_value="inline",
-    help="One text, with what was removed, added and moved in it.",
-)
-@plain_option(
-    "--side-by-side",
-    "layout",
-    flag_value="side",
-    help="Two columns.  [default: of words, on terminals of 120 columns and more]",
-)
-@plain_option(
-    "--lines/--words",
-    "by_lines",
-    default=None,
-    help="Differences by lines, with line numbers, or by words in running text.  [default: by "
-    "lines if both texts have lines that end at the same words]",
-)
+@click.argument("a", type=DocumentName(), metavar="A")
+@click.argument("b", type=DocumentName(), metavar="[B]", required=False)
+@plain_option("--inline", "layout", flag_value="inline",
+              help="One text, with what was removed, added and moved in it.")  # fmt: skip
+@plain_option("--side-by-side", "layout", flag_value="side",
+              help="Two columns.  [default: of words, on terminals of 120 columns and "
+                   "more]")  # fmt: skip
+@plain_option("--lines/--words", "by_lines", default=None,
+              help="Differences by lines, with line numbers, or by words in running text.  "
+                   "[default: by lines if both texts have lines that end at the same "
+                   "words]")  # fmt: skip
 @plain_option("--context", type=click.IntRange(0), metavar="N",
               show_default="3 lines, 12 words, 60 characters",
               help="Lines, or words (or other tokens), to show around each difference, or shared "
                    "passage; what is beyond them is folded.")  # fmt: skip
-@plain_option(
-    "--shared",
-    is_flag=True,
-    excludes=("--shingles",),
-    brief=True,
-    help="What both share instead of where they differ: the common passages and their lines, those "
-    "that share most first; and the share of each document.",
-)
-@plain_option(
-    "--shingles",
-    is_flag=True,
-    help="List the shingles instead: those of both, those of A only, those of B only.",
-)
+@plain_option("--shared", is_flag=True, excludes=("--shingles",), brief=True,
+              help="What both share instead of where they differ: the common passages and their "
+                   "lines, those that share most first; and the share of each "
+                   "document.")  # fmt: skip
+@plain_option("--shingles", is_flag=True,
+              help="List the shingles instead: those of both, those of A only, those of B "
+                   "only.")  # fmt: skip
 @measure_option
 @threshold_option
 @keep_options

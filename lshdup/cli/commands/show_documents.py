@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lshdup.base.forms import visible_text
 from lshdup.base.wording import Cell, count_of, decimal, join_names, printable
-from lshdup.cli.columns import COMPARISON, column_names
+from lshdup.cli.columns import COMPARISON, DOCUMENT, column_names
 from lshdup.cli.layouts import common_folder, fold_cell, groups
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import ShowOptions
@@ -154,18 +154,9 @@ def _rows(texts: Alignment, is_shared: bool) -> Iterator[tuple[Cell, ...]]:
 
 def _describe_document(document: DocumentRead, tokens: int, shingles: int) -> dict[str, Any]:
     text = document.text
-    return {
-        "name": document.named.name,
-        "bytes": document.size,
-        "encoding": text.codec,
-        "detected": bool(text.encoding),
-        "html": text.page,
-        "extracted": bool(text.office),
-        "tokens": tokens,
-        "shingles": shingles,
-        "office": text.office,
-        "packed": text.packed,
-    }
+    facts = document.named.name, document.size, text.codec, bool(text.encoding), text.page
+    more = bool(text.office), tokens, shingles, text.office, text.packed
+    return dict(zip(DOCUMENT, (*facts, *more), strict=True))
 
 
 def _object(
