@@ -206,7 +206,6 @@ def test_what_is_put_in_is_found(run, tmp_path, times):
     train, test, held = inject(random.Random(times), 40, times)
     lines = write_rows(tmp_path / "train.jsonl", train)
     write_rows(tmp_path / "test.jsonl", test)
-    sets = [[(name, set(shingle_list(text))) for name, text in side] for side in (train, test)]
     for threshold in (0.8, 1.0):
         run(
             "pairs train.jsonl --against test.jsonl",
