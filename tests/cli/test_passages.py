@@ -337,5 +337,8 @@ def test_documents_that_cover_a_text(run, tmp_path):
     (tmp_path / "e").write_text("")
     said = run("query e --by passages --check", code=2).err
     assert "e was not checked: it has no tokens" in said
+    (tmp_path / "e").write_text("one two three " * 900)
+    said = run("query e --by passages --least 20").err.replace("\n", " ")
+    assert "what stands in more than 200 places of e is not counted" in said
     (tmp_path / "s/1").unlink()
     assert run("query t --by passages --least 20", code=2).rows[0][:2] == ["s/3", "90"]

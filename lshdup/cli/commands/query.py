@@ -198,10 +198,16 @@ def _cover(
         )
         if not _may_be_near(session.console, collection, each, size):
             continue
-        cover = found.passages[: options.top]
+        every, most_common = found.passages
+        cover = every[: options.top]
         covered, n = sum(new for _, new, _ in cover), count_of(len(cover), "document")
         share = f"{chance(covered / size)} of {count_of(size, 'token')}"
         session.console.say(f"{n}: {share} of {printable(each.name)}")
+        if most_common and not params.gap:
+            session.console.say(
+                f"what stands in more than {2 * params.max_documents:,} places of "
+                f"{printable(each.name)} is not counted, but in longer passages"
+            )
         rows = np.array([number - 1 for number, _, _ in cover], np.int64)
         names = found.here.documents.typed_names(rows)
         for name, (_, new, tokens) in zip(names, cover, strict=True):
