@@ -129,7 +129,7 @@ text_options = stack(
 
 noisy_option = preset(
     "--noisy", NOISY, {"passages": NOISY_PASSAGES, "query": {**NOISY, **NOISY_PASSAGES}},
-    group="Shingles", excludes=("--same",),
+    group="Shingles", excludes=("--same", "--tokens ids"),
     help=f"For texts with many wrong characters, as OCR leaves them: {spell(NOISY)}; of passages "
          f"{spell(NOISY_PASSAGES)}. What is typed beside it wins.",
 )  # fmt: skip

@@ -64,13 +64,10 @@ COMMANDS = {
 
 #: Of those, what is another listing with an option.
 OF = {
-    "pairs-containment-against": "pairs-containment",
-    "clusters-against": "clusters",
-    "pairs-histogram-counts": "pairs-histogram",
-    "query-top": "query",
-    "shingle-removed": "shingle",
+    "pairs-containment-against": "pairs-containment", "clusters-against": "clusters",
+    "pairs-histogram-counts": "pairs-histogram", "query-top": "query", "shingle-removed": "shingle",
     "show-shingles-removed": "show-shingles",
-}
+}  # fmt: skip
 
 #: Those whose JSON is not an array of rows, and those whose numbers are measured.
 OBJECTS, MEASURED = {"show", "show-shared"}, {"timing"}

@@ -162,13 +162,10 @@ def answers(tmp_path):
     light = [f"new{i}" if i % 11 == 5 else word for i, word in enumerate(taken)]
     heavy = [f"new{i}" if i % 3 == 1 else word for i, word in enumerate(taken)]
     made = {
-        "copied": prose(30) + taken + prose(20),
-        "moved": taken[75:] + prose(50) + taken[:75],
-        "light": prose(50) + light,
-        "heavy": prose(50) + heavy,
-        "two": source[400:480] + prose(30) + other[300:390],
-        "own": prose(200),
-    }
+        "copied": prose(30) + taken + prose(20), "moved": taken[75:] + prose(50) + taken[:75],
+        "light": prose(50) + light, "heavy": prose(50) + heavy,
+        "two": source[400:480] + prose(30) + other[300:390], "own": prose(200),
+    }  # fmt: skip
     cased = {
         name: f"{question}\n{'. '.join(' '.join(w) for w in [text[:90], text[90:]])}.\n"
         for name, text in made.items()
@@ -304,14 +301,10 @@ def test_a_page_of_shared_texts_does_nothing_with_names_and_texts(chromium, run,
 @pytest.mark.parametrize(
     "command",
     [
-        "d --measure containment",
-        "d --measure containment --exact",
-        "d --against d",
-        "d --against e",
-        "d --against kept",
-        "d --against e --measure containment",
+        "d --measure containment", "d --measure containment --exact", "d --against d",
+        "d --against e", "d --against kept", "d --against e --measure containment",
     ],
-)
+)  # fmt: skip
 def test_the_pairs_of_the_page_are_those_of_pairs_in_their_order(run, tmp_path, command):
     """Copies one by one; no file beside itself. The counts are of all, the list of the first."""
     rng = random.Random(8)
