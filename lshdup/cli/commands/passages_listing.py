@@ -242,8 +242,8 @@ def print_pairs(
     _say(session, found, np.concatenate(unpack_pairs(pairs.pairs)), wanted.least, line)
     if pairs.most_common and not wanted.gap:
         console.say(
-            f"what stands in more than {wanted.max_documents:,} documents, or in twice as many "
-            "places, is not counted, but in longer passages: one text of "
+            f"what stands in more than {count_of(wanted.max_documents, 'document')}, or in twice "
+            "as many places, is not counted, but in longer passages: one text of "
             f"{plan_anchors(wanted)[0]:,} tokens or more has {pairs.most_common:,} places; "
             "a larger --max-documents counts more"
         )
