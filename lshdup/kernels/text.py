@@ -61,6 +61,7 @@ RULE_PLAIN = 0
 RULE_TERMS = 1  # drop "the" and tokens shorter than three characters
 RULE_IDS = 2  # tokens are decimal integers, and are their own hash
 RULE_SYMBOLS = 3  # visible characters of ASCII stand alone
+RULE_CHARACTERS = 4  # every character is a token, and so is a run of white space between two
 
 # The outcome of a document.
 DONE = 0
@@ -215,6 +216,58 @@ def take_blocks(
         o += used
     opened = JOIN if last_join else (ALONE if last_in else SEPARATE)
     return i, o, (started >> _1) + (ended >> _1), opened
+
+
+@inlined
+def take_characters(
+    document: U8, keep_case: bool, folded: U8, edges: I32, i: np.uint64, o: np.uint64, n: np.uint64,
+    waiting: bool,
+) -> tuple[np.uint64, np.uint64, np.uint64, bool]:  # fmt: skip
+    """Fold the ASCII characters of the document from byte i on, each of which is a token.
+
+    o, n, waiting : bytes of `folded` and edges that are written, and whether a blank is to be
+        written before the next character.
+
+    Returns i, o, n and `waiting` of the character that is left to `tokens_by_table`.
+    """
+    length = np.uint64(len(document))
+    limit = np.uint64(len(folded)) - np.uint64(81)
+    shift = 0 if keep_case else 32  # From "A" to "a".
+    if i < length and document[i] < 0x80:
+        edges[n] = o
+        n += n & _1  # The open token ends.
+    while i < length and o <= limit:
+        size = min(length - i, _64)
+        breaks = within(document, i, 0, 9, 5)
+        blanks = breaks | within(document, i, 0, 32, 1)
+        before = min(size, np.uint64(count_trailing_zeros(~blanks)))
+        if before:
+            waiting = n > _0
+            i += before
+            continue
+        others = ~(blanks | within(document, i, 0, 33, 94))
+        size = min(size, np.uint64(count_trailing_zeros(others | (blanks & (blanks << _1)))))
+        if size == _0:
+            break
+        size -= (blanks >> (size - _1)) & _1  # A blank at the end waits.
+        if waiting:
+            waiting = False
+            folded[o] = 0x20
+            edges[n] = o
+            o += _1
+            edges[n + _1] = o
+            n += _2
+        fold_block(document, i, folded, o, shift)
+        breaks &= _ONES >> (_64 - size)
+        while breaks:
+            folded[o + np.uint64(count_trailing_zeros(breaks))] = 0x20
+            breaks &= breaks - _1
+        for edge in range(128):  # Of 64 tokens, real or not.
+            edges[n + np.uint64(edge)] = o + np.uint64((edge + 1) >> 1)
+        i += size
+        o += size
+        n += _2 * size
+    return i, o, n - np.uint64(n > _0 and n & _1 == _0), waiting
 
 
 @inlined
@@ -441,6 +494,16 @@ def tokens_by_table(
                     origins[_2 * at + _1] = begin + byte + _1
             if i < begin + _8:
                 resume = i + _64
+            if i >= length:
+                break
+        if cutting.rule == RULE_CHARACTERS and document[i] < 0x80 and not locate:
+            begin = i
+            i, o, n, blank_pending = take_characters(
+                document, cutting.keep_case, folded, edges, i, o, n, blank_pending
+            )
+            if i > begin:
+                last_class = np.uint8(0)
+                opened = ALONE if n > _0 else SEPARATE
             if i >= length:
                 break
         point, step = decode(document, i, length)

@@ -36,7 +36,7 @@ from lshdup.text.mail import bare_mail_file
 #: The kernel's rule for each kind of tokens.
 TOKEN_RULES = {
     "word": text_kernels.RULE_PLAIN,
-    "char": text_kernels.RULE_PLAIN,
+    "char": text_kernels.RULE_CHARACTERS,
     "terms": text_kernels.RULE_TERMS,
     "ids": text_kernels.RULE_IDS,
     "symbols": text_kernels.RULE_SYMBOLS,
