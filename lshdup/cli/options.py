@@ -209,7 +209,7 @@ index_options = stack(
 
 #: What only the steps have as options: commands that ask take it from the index, or the variable.
 _OF_STEPS = """
-keep_case no_normalize join_hyphens fold mail_headers mail_quotes bag hash scheme perms seed
+keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed
 recall bands rows buckets wait
 """.split()
 

@@ -233,21 +233,6 @@ def test_every_name_survives_every_format(tmp_path_factory, left, right):
     assert not any(each in line for line in lines for each in (b"\r", b"\t", b"\x1c"))
 
 
-def test_a_carriage_return_forges_no_row_of_csv(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    for name in ("a\rd_victim.txt", "b"):
-        (tmp_path / "d" / name).write_text("a b c d e f g")
-    text = os.fsdecode(run("pairs d --format csv --no-store").out)
-    [_, row] = csv.reader(io.StringIO(text, newline=""), strict=True)
-    assert row[:2] == ["d/a\rd_victim.txt", "d/b"]
-    assert "lines are ambiguous" in run("pairs d --no-store").err
-
-
-def test_output_file(run, folder):
-    run("show one.txt 'two words.txt' -o o.txt", cwd=folder)
-    assert (folder / "o.txt").read_bytes() == run("show one.txt 'two words.txt'", cwd=folder).out
-
-
 @pytest.fixture(scope="module")
 def copies(tmp_path_factory):
     """Thirty equal documents: 435 pairs."""
