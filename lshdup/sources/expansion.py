@@ -110,13 +110,11 @@ def expand_records(
     cuts = [0, *np.searchsorted(others, numbers).tolist(), len(others)]
     rests = [others[start:end] for start, end in pairwise(cuts)]
 
-    def joined(name: str) -> NDArray[np.int64]:
-        column = getattr(place, name)
-        of_pieces = [getattr(piece.records, name) for piece in pieces]
-        return arrays.concatenate(
-            _alternate([arrays.take(column, rest) for rest in rests], of_pieces)
-        )
+    def joined(column: NDArray[np.int64], of_pieces: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        of_rests = [arrays.take(column, rest) for rest in rests]
+        return arrays.concatenate(_alternate(of_rests, of_pieces))
 
+    lists = [piece.records for piece in pieces]
     of_files = [arrays.full(len(each.names), each.number, np.int64) for each in pieces]
     source = arrays.concatenate(_alternate(rests, of_files))
     whole = [documents.names.take(rest, arrays) for rest in rests]
@@ -127,7 +125,9 @@ def expand_records(
         mtimes=arrays.take(documents.mtimes, source),
         parts=Locations(
             paths, kinds, arrays.take(place.file, source),
-            *map(joined, ("starts", "lengths", "numbers")),
+            joined(place.starts, [each.starts for each in lists]),
+            joined(place.lengths, [each.lengths for each in lists]),
+            joined(place.numbers, [each.numbers for each in lists]),
         ),
     )  # fmt: skip
     are_numbered = all(each.names is None for each in lists)
