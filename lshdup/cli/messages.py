@@ -46,8 +46,9 @@ def say_collection(
     """
     console, n = session.console, len(collection.documents)
     whole = whole or console.is_verbose
-    line = _last_run(collection) if collection.read is None else count_of(n, "document")
-    if collection.read is not None and not whole:
+    is_last = collection.read is None or not session.request.documents
+    line = _last_run(collection) if is_last else count_of(n, "document")
+    if not is_last and not whole:
         line += collection.documents.describe_docs()
     forms = collection.count_forms()
     line += _describe_forms(forms, collection.documents.count_members())
