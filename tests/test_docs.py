@@ -35,18 +35,12 @@ GENERATED = {f"docs/reference/{name}.md" for name in ("commands", "options", "co
 
 #: Words that are not used here, and the field's words for them.
 WORDS = {
-    "made anew": "rebuilt",
-    "as good as not there": "ignored",
-    "nameless file": "temporary file",
-    "near nothing": "has no near-duplicates",
-    "has no meaning with": "cannot be combined with",
-    "first copies": "exact duplicates and their representative",
-    "left out": "skipped",
-    "rows of files": "records",
-    "gives up": "stops keeping",
-    "whatever": "any",
+    "made anew": "rebuilt", "as good as not there": "ignored", "nameless file": "temporary file",
+    "near nothing": "has no near-duplicates", "has no meaning with": "cannot be combined with",
+    "first copies": "exact duplicates and their representative", "left out": "skipped",
+    "rows of files": "records", "gives up": "stops keeping", "whatever": "any",
     "nobody": "no one: name the part that does not",
-}
+}  # fmt: skip
 
 
 def blocks(page, kinds="sh|console|python"):

@@ -35,15 +35,12 @@ def f(a, b=1, *, c=True):
         ("not", "if a < b and not c:", "if a < b and c:"),
         ("condition", "if a < b and not c:", "if not (a < b and not c):"),
         ("arguments swapped", "g(a, b + 2)", "g(b + 2, a)"),
-        ("arithmetic", "g(a, b + 2)", "g(a, b - 2)"),
-        ("constant", "g(a, b + 2)", "g(a, b + 3)"),
+        ("arithmetic", "g(a, b + 2)", "g(a, b - 2)"), ("constant", "g(a, b + 2)", "g(a, b + 3)"),
         ("statement removed", "g(a, b + 2)", "pass"),
         ("statement removed", 'raise ValueError("a message " f"{a + 1}")', "pass"),
-        ("statement", "continue", "break"),
-        ("statement removed", "a += 1", "pass"),
-        ("constant", "a += 1", "a += 2"),
-        ("handler", "pass", "raise"),
-    }
+        ("statement", "continue", "break"), ("statement removed", "a += 1", "pass"),
+        ("constant", "a += 1", "a += 2"), ("handler", "pass", "raise"),
+    }  # fmt: skip
     assert all(fault.can_run() for fault in faults)
     assert {fault.function for fault in faults} == {0, 2}  # a default is set when `def` runs
 

@@ -46,9 +46,8 @@ def say_collection(
     """
     console, n = session.console, len(collection.documents)
     whole = whole or console.is_verbose
-    is_last = collection.read is None or not session.request.documents
-    line = _last_run(collection) if is_last else count_of(n, "document")
-    if not is_last and not whole:
+    line = _last_run(collection) if collection.read is None else count_of(n, "document")
+    if collection.read is not None and not whole:
         line += collection.documents.describe_docs()
     forms = collection.count_forms()
     line += _describe_forms(forms, collection.documents.count_members())

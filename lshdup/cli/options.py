@@ -129,7 +129,7 @@ text_options = stack(
 
 noisy_option = preset(
     "--noisy", NOISY, {"passages": NOISY_PASSAGES, "query": {**NOISY, **NOISY_PASSAGES}},
-    group="Shingles", excludes=("--same",),
+    group="Shingles", excludes=("--same", "--tokens ids"),
     help=f"For texts with many wrong characters, as OCR leaves them: {spell(NOISY)}; of passages "
          f"{spell(NOISY_PASSAGES)}. What is typed beside it wins.",
 )  # fmt: skip
@@ -209,7 +209,7 @@ index_options = stack(
 
 #: What only the steps have as options: commands that ask take it from the index, or the variable.
 _OF_STEPS = """
-keep_case no_normalize join_hyphens fold mail_headers mail_quotes bag hash scheme perms seed
+keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed
 recall bands rows buckets wait
 """.split()
 

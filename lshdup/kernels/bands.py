@@ -176,15 +176,15 @@ def bucket_pairs(
         connect.
     latest, others : for each bucket the last position so far, and the last one of another origin
         than that: NO_BUCKET before the first call.
-    before : scratch of the shape of `bucket`: the position before each in its bucket.
+    before : scratch, a column a band of the call: the position before each in its bucket.
     state : (position, band, partner or NO_BUCKET) where the last call stopped because the output
-        was full; it begins with (0, 0, NO_BUCKET). When all is done, state[0] is the number of
-        documents.
+        was full, and the first band of the call; it begins with (0, first, NO_BUCKET, first). When
+        all is done, state[0] is the number of documents.
     """
     n = 0
-    i, band, partner = state[0], state[1], state[2]
+    i, band, partner, first = state[0], state[1], state[2], state[3]
     while i < len(documents):
-        while band < bucket.shape[1]:
+        while band < first + before.shape[1]:
             own = bucket[i, band]
             if own != NO_BUCKET:
                 if partner == NO_BUCKET:
@@ -201,12 +201,12 @@ def bucket_pairs(
                         left[n] = min(documents[i], documents[partner])
                         right[n] = max(documents[i], documents[partner])
                         n += 1
-                    partner = np.int64(before[partner, band])
-                before[i, band] = latest[own]
+                    partner = np.int64(before[partner, band - first])
+                before[i, band - first] = latest[own]
                 latest[own] = i
             band += 1
         i += 1
-        band = 0
+        band = first
     state[0], state[1], state[2] = i, band, partner
     return n
 

@@ -8,8 +8,10 @@ Exact duplicates share every bucket, so only one document of each shingle set is
 m duplicates would make m (m - 1) / 2 pairs. compare/expand_duplicates.py expands the answer to all.
 """
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -362,27 +364,41 @@ def candidate_pairs(
 
 
 def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
-    arrays, total = run.arrays, len(components.documents)
-    latest, others = (arrays.full(components.count, kernels.NO_BUCKET, np.uint32) for _ in "12")
-    left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
-    n = 0
-    for block in components.blocks(_BLOCK):
-        documents, bucket = components.documents[block], components.bucket[block]
-        origins, digests = components.origins[block], components.digests[block]
-        before = arrays.empty(bucket.shape, np.uint32)
-        state = np.array([0, 0, kernels.NO_BUCKET])
+    total, bands = len(components.documents), components.bucket.shape[1]
+    latest, others = (run.arrays.full(components.count, kernels.NO_BUCKET, np.uint32) for _ in "12")
+
+    def walk(block: slice, first: int, last: int) -> Iterator[tuple[int, PairArrays]]:
+        """Yield the pairs of some bands, in pieces, and how far they come."""
+        documents = components.documents[block]
+        before = run.arrays.empty((len(documents), last - first), np.uint32)
+        left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
+        state = np.array([0, first, kernels.NO_BUCKET, first])
         while state[0] < len(documents):
-            n += kernels.bucket_pairs(
-                documents, origins, bucket, digests, components.least, latest, others, before,
-                state, left[n:], right[n:],
+            n = kernels.bucket_pairs(
+                documents, components.origins[block], components.bucket[block],
+                components.digests[block], components.least, latest, others, before, state, left,
+                right,
             )  # fmt: skip
-            if state[0] < len(documents):
-                run.progress("candidates", block.start + int(state[0]), total)
-                yield left[:n].copy(), right[:n].copy()
-                n = 0
+            yield block.start + int(state[0]), (left[:n].copy(), right[:n].copy())
+
+    def sift(block: slice, found: dict[int, list[PairArrays]], part: slice) -> None:
+        for band in list(found)[part]:
+            found[band] = [pairs for _, pairs in walk(block, band, band + 1)]
+
+    for block in components.blocks(_BLOCK):
+        if not components.least:
+            for done, pairs in walk(block, 0, bands):
+                run.progress("candidates", done, total)
+                yield pairs
+            continue
+        # Few pairs pass a sieve. Their order costs less than all bands at a time in the cache.
+        for start in range(0, bands, run.jobs):
+            found = {band: list[PairArrays]() for band in range(bands)[start : start + run.jobs]}
+            run_in_parts(len(found), run.jobs, partial(sift, block, found), least=1)
+            done = block.start + (block.stop - block.start) * start // bands
+            run.progress("candidates", done, total)
+            yield from itertools.chain(*found.values())
     run.progress("candidates", total, total)
-    if n:
-        yield left[:n].copy(), right[:n].copy()
 
 
 def candidates_of(

@@ -125,16 +125,18 @@ def find_sharing_pairs(
     return SharingPairs(sizes, most_common, *(arrays.take(each, rows) for each in columns))
 
 
-def find_cover(run: Run, texts: Texts, params: PassageParams) -> list[tuple[int, int, int]]:
+def find_cover(
+    run: Run, texts: Texts, params: PassageParams
+) -> tuple[list[tuple[int, int, int]], int]:
     """Find the documents that together cover the first text: each has the most tokens that none
     before it has, as long as these are `params.least`; of equal ones it is the first.
 
     Returns the number of each, how many tokens are new, and how many it has in common with the
-    text; tokens of the text, each counted once.
+    text; tokens of the text, each counted once. And the second result of `find_common_runs`.
 
     texts : the first one is document 0.
     """
-    runs, _ = find_common_runs(run, texts, params, with_first=True)
+    runs, most_common = find_common_runs(run, texts, params, with_first=True)
     size = int(texts.sequences.offsets[1])
     order = np.lexsort((runs.starts, runs.pairs))
     holders, starts, sizes = runs.pairs[order], runs.starts[order], runs.sizes[order]
@@ -151,4 +153,4 @@ def find_cover(run: Run, texts: Texts, params: PassageParams) -> list[tuple[int,
         elif new >= params.least:
             cover.append((document, new, len(tokens)))
             is_new[tokens] = False
-    return cover
+    return cover, most_common

@@ -128,7 +128,7 @@ def find_covering_documents(
     last: Collection,
     document: NamedDocument,
     params: PassageParams,
-) -> tuple[PassagesFound[list[tuple[int, int, int]]], int]:
+) -> tuple[PassagesFound[tuple[list[tuple[int, int, int]], int]], int]:
     """Find the documents of the last run that together cover another one (`find_cover`, whose
     numbers count the text), and return them and the number of its tokens.
     """

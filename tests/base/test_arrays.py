@@ -81,13 +81,10 @@ def test_slices_give_what_numpy_gives_at_once(monkeypatch, tmp_path, at_once):
     for n in (0, 1, 2, 40):
         few = rng.integers(0, 4, n)
         keys = [
-            few,
-            rng.integers(-(1 << 63), (1 << 63) - 1, 4)[few],
+            few, rng.integers(-(1 << 63), (1 << 63) - 1, 4)[few],
             rng.integers(0, (1 << 64) - 1, 4, np.uint64)[few],
-            few.astype(np.float64).view(np.int64),
-            few > 1,
-            np.full(n, 9),
-        ]
+            few.astype(np.float64).view(np.int64), few > 1, np.full(n, 9),
+        ]  # fmt: skip
         for some in ([0], [1], [2], [3], [4], [5], [4, 1], [5, 0, 2], [0, 1, 2, 3]):
             chosen = [keys[at] for at in some]
             order = arrays.order(n, [key.__getitem__ for key in chosen])

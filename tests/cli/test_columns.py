@@ -69,12 +69,9 @@ def test_a_long_cell_takes_time_in_proportion():
 def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
     run("index sample_corpus/licences -t 0.5")
     for case in (
-        "accuracy --perms 60 --bands 10,20 -t 0.7",
-        "accuracy --found -t 0.7 --perms 64",
-        "curve --all --perms 64",
-        "pairs --histogram -t 0.5",
-        "clusters -t 0.5",
-    ):
+        "accuracy --perms 60 --bands 10,20 -t 0.7", "accuracy --found -t 0.7 --perms 64",
+        "curve --all --perms 64", "pairs --histogram -t 0.5", "clusters -t 0.5",
+    ):  # fmt: skip
         line = f"{case} -q --format table"
         (code, whole, err), (_, shown, _) = run_many([(line, None), (line, 80)], tmp_path)
         assert code == 0, err

@@ -30,12 +30,13 @@ def read_rows(path):
 
 
 def brute_force(train, test, threshold, relation):
-    """{id: (best containment, {(id of TEST, similarity, relation)} of these)} of what goes."""
+    """{id: (best containment, {(id of TEST, similarity, relation)} of these)} of what goes.
+
+    train, test : (id, its shingles) of each row.
+    """
     found = {}
-    for name, text in train:
-        a = set(shingle_list(text))
-        for other, held in test:
-            b = set(shingle_list(held))
+    for name, a in train:
+        for other, b in test:
             share = len(a & b) / (min(len(a), len(b)) or 1)
             is_wanted = len(a) >= len(b) if relation == "holds" else len(a) <= len(b)
             if a and b and share >= threshold and (is_wanted or relation == "both"):
@@ -65,18 +66,11 @@ def test_what_goes_is_that_of_the_definition(run, tmp_path, seed):
     train += [(f"t{n}", test[n][1]) for n in range(5)]
     lines = write_rows(tmp_path / "train.jsonl", train)
     write_rows(tmp_path / "test.jsonl", test)
+    sets = [[(name, set(shingle_list(text))) for name, text in side] for side in (train, test)]
     for threshold in (1.0, 0.7):
         for relation in (None, "holds", "inside", "both"):
-            wanted = brute_force(train, test, threshold, relation or "holds")
-            command = [
-                "pairs",
-                "train.jsonl",
-                "--against",
-                "test.jsonl",
-                *ASKED,
-                "-t",
-                str(threshold),
-            ]
+            wanted = brute_force(*sets, threshold, relation or "holds")
+            command = ["pairs train.jsonl --against test.jsonl -t", str(threshold), *ASKED]
             more = ["--relation", relation] if relation else []
             said = run(*command, *more, "--write", "out.jsonl", "--removed", "gone.jsonl")
             assert said.out == b""
@@ -93,7 +87,7 @@ def test_what_goes_is_that_of_the_definition(run, tmp_path, seed):
                 assert (row["kept"], row["relation"]) in best
                 assert (row["file"], row["kept_file"]) == ("train.jsonl", "test.jsonl")
             listed = run(*command, *more).rows
-            asked = brute_force(train, test, threshold, relation or "both")
+            asked = brute_force(*sets, threshold, relation or "both")
             assert {row[0] for row in listed} == {str(name) for name in asked}
             if relation in ("holds", "inside"):
                 assert {row[-1] for row in listed} <= {relation, "both"}

@@ -21,14 +21,10 @@ from tests.running import run_program, shell
 
 #: What is typed after a command: its arguments, and options that keep it small.
 ARGUMENTS = {
-    "query": "d/a.txt --store kept",
-    "show": "d/a.txt d/b.txt",
-    "passages": "d --least 5",
-    "accuracy": "d --runs 1 --perms 8",
-    "timing": "d --runs 1 --perms 8",
-    "accept": "d/a.txt d/b.txt --store kept --accepted new",
-    "curve": "",
-}
+    "query": "d/a.txt --store kept", "show": "d/a.txt d/b.txt", "passages": "d --least 5",
+    "accuracy": "d --runs 1 --perms 8", "timing": "d --runs 1 --perms 8",
+    "accept": "d/a.txt d/b.txt --store kept --accepted new", "curve": "",
+}  # fmt: skip
 
 #: An option, or a command and its option: what is typed to show it. The part before " + " is typed
 #: in both runs, instead of ARGUMENTS, for which ... stands. What only stderr shows, or what ends
@@ -204,15 +200,10 @@ NOT_SHOWN = {
 } | {
     f"timing {option}": "It prints counts and seconds."
     for option in (
-        "--keep-case",
-        "--no-normalize",
-        "--join-hyphens",
-        "--fold",
-        "--hash",
-        "--hash-key",
+        "--keep-case", "--no-normalize", "--join-hyphens", "--fold", "--hash", "--hash-key",
         "--seed",
     )
-}
+}  # fmt: skip
 
 #: What an option needs beside lshdup: a module.
 NEEDS = {"--plot": "matplotlib"}

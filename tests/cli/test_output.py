@@ -64,13 +64,10 @@ COMMANDS = {
 
 #: Of those, what is another listing with an option.
 OF = {
-    "pairs-containment-against": "pairs-containment",
-    "clusters-against": "clusters",
-    "pairs-histogram-counts": "pairs-histogram",
-    "query-top": "query",
-    "shingle-removed": "shingle",
+    "pairs-containment-against": "pairs-containment", "clusters-against": "clusters",
+    "pairs-histogram-counts": "pairs-histogram", "query-top": "query", "shingle-removed": "shingle",
     "show-shingles-removed": "show-shingles",
-}
+}  # fmt: skip
 
 #: Those whose JSON is not an array of rows, and those whose numbers are measured.
 OBJECTS, MEASURED = {"show", "show-shared"}, {"timing"}
@@ -234,21 +231,6 @@ def test_every_name_survives_every_format(tmp_path_factory, left, right):
     lines = written("table")[1].split(b"\n")
     assert len(lines) == 2 + len(rows) + 1
     assert not any(each in line for line in lines for each in (b"\r", b"\t", b"\x1c"))
-
-
-def test_a_carriage_return_forges_no_row_of_csv(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    for name in ("a\rd_victim.txt", "b"):
-        (tmp_path / "d" / name).write_text("a b c d e f g")
-    text = os.fsdecode(run("pairs d --format csv --no-store").out)
-    [_, row] = csv.reader(io.StringIO(text, newline=""), strict=True)
-    assert row[:2] == ["d/a\rd_victim.txt", "d/b"]
-    assert "lines are ambiguous" in run("pairs d --no-store").err
-
-
-def test_output_file(run, folder):
-    run("show one.txt 'two words.txt' -o o.txt", cwd=folder)
-    assert (folder / "o.txt").read_bytes() == run("show one.txt 'two words.txt'", cwd=folder).out
 
 
 @pytest.fixture(scope="module")

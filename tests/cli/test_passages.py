@@ -334,7 +334,11 @@ def test_documents_that_cover_a_text(run, tmp_path):
         ["s/2", "10", "1.0", "10"]
     ]
     assert run("query s/5 --by passages --least 11 --check").out == b""
+    (tmp_path / "e").write_text("")
+    said = run("query e --by passages --check", code=2).err
+    assert "e was not checked: it has no tokens" in said
+    (tmp_path / "e").write_text("one two three " * 900)
+    said = run("query e --by passages --least 20").err.replace("\n", " ")
+    assert "what stands in more than 200 places of e is not counted" in said
     (tmp_path / "s/1").unlink()
     assert run("query t --by passages --least 20", code=2).rows[0][:2] == ["s/3", "90"]
-    (tmp_path / "e").write_text("")
-    assert "0 documents: 0 tokens of e" in run("query e --by passages", code=2).err

@@ -107,13 +107,10 @@ show d/licences/BSD-2-Clause-Views.txt d/licences/BSD-2-Clause.txt
 
 #: Runs the program with other sizes, wherever a module has taken them from theirs.
 WITH_SIZES = """
-import importlib, json, os, pathlib, sys
-import lshdup
+import json, os, sys
+from tests.running import prepare
+prepare()
 sizes = json.loads(sys.argv.pop(1))
-top = pathlib.Path(lshdup.__file__).parent
-for path in sorted(top.rglob("[!_]*.py")):
-    if not {"spark", "native", "compiling.py", "office_worker.py"} & {*path.relative_to(top).parts}:
-        importlib.import_module(".".join(("lshdup", *path.relative_to(top).with_suffix("").parts)))
 modules = [module for name, module in sys.modules.items() if name.startswith("lshdup.")]
 for size, value in sizes.items():
     home, name = size.rsplit(".", 1)

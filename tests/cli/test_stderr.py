@@ -9,18 +9,15 @@ from tests.conftest import ROOT
 
 #: Typical command lines, by the name of their golden file.
 RUNS = {
-    "pairs": "pairs sample_corpus",
-    "pairs-again": "pairs -t 0.9",
+    "pairs": "pairs sample_corpus", "pairs-again": "pairs -t 0.9",
     "pairs-exact": "pairs sample_corpus --exact -t 0.9",
     "pairs-none": "pairs sample_corpus/odd -t 0.99 --no-store",
     "pairs-against": "pairs sample_corpus/udhr --against sample_corpus/licences -t 0.6 --no-store",
     "pairs-containment": "pairs sample_corpus --measure containment --no-store",
     "clusters": "clusters sample_corpus --no-store",
-    "clusters-exact": "clusters sample_corpus --exact --no-store",
-    "query": "query MIT.txt",
-    "folders": "folders sample_corpus --no-store",
-    "passages": "passages sample_corpus --no-store",
-}
+    "clusters-exact": "clusters sample_corpus --exact --no-store", "query": "query MIT.txt",
+    "folders": "folders sample_corpus --no-store", "passages": "passages sample_corpus --no-store",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

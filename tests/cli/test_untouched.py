@@ -52,17 +52,11 @@ def here(tmp_path_factory):
     rows = "".join(json.dumps({"id": n, "text": f"{TEXT} {n % 2}"}) + "\n" for n in range(4))
     mail = f"From: a@example.org\nTo: b@example.org\nSubject: x\nReceived: here\n\n{TEXT}\n"
     files = {
-        "d/a.txt": TEXT,
-        "d/b.txt": f"{TEXT} falls",
-        "d/sub/a.txt": TEXT,
-        "d/rows.jsonl": rows,
-        "d/m.eml": mail,
-        "d/box.mbox": f"From a Thu Aug 22 12:36:23 2002\n{mail}\n" * 2,
-        "d/page.html": f"<html><p>{TEXT}",
-        "d/t.csv": f"id,text\n1,{TEXT}\n",
-        "e/c.txt": f"{TEXT} on",
-        "f/d.txt": f"{TEXT} in",
-    }
+        "d/a.txt": TEXT, "d/b.txt": f"{TEXT} falls", "d/sub/a.txt": TEXT, "d/rows.jsonl": rows,
+        "d/m.eml": mail, "d/box.mbox": f"From a Thu Aug 22 12:36:23 2002\n{mail}\n" * 2,
+        "d/page.html": f"<html><p>{TEXT}", "d/t.csv": f"id,text\n1,{TEXT}\n",
+        "e/c.txt": f"{TEXT} on", "f/d.txt": f"{TEXT} in",
+    }  # fmt: skip
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

@@ -416,18 +416,14 @@ def test_every_rule_of_keep():
     "in_order",
     [
         "report.doc|report.copy2|report (1).doc|report.doc.bak|report - Copy.doc",
-        "a.txt|a.txt (2)|a.txt.copy1|a.txt.copy9|a.txt.copy10",
-        "x9|x10|x11|x100",
-        "a.html|a.bak|a.old|a.tmp3|a.html~",
-        "z|a/b|a/bb|a/b/c|a/b~",
-        "größe.doc|grosse.doc|groesse2.doc",
-        "/b|aa|c/a|../a|/a/a",
-        "./-a|bcd|a/b",
+        "a.txt|a.txt (2)|a.txt.copy1|a.txt.copy9|a.txt.copy10", "x9|x10|x11|x100",
+        "a.html|a.bak|a.old|a.tmp3|a.html~", "z|a/b|a/bb|a/b/c|a/b~",
+        "größe.doc|grosse.doc|groesse2.doc", "/b|aa|c/a|../a|/a/a", "./-a|bcd|a/b",
         "Documents/Job/a.doc|Desktop/Job/a.doc|Desktop/New Folder (2)/a.doc",
         "x/y/z/a.doc|a copy.doc|tmp/a.doc|Backup/a.doc|old/New Folder/a.doc",
         "a/b/c/d|Downloads/d|Téléchargements/d|デスクトップ/新しいフォルダー/d",
     ],
-)
+)  # fmt: skip
 def test_the_original_has_the_shortest_path(in_order):
     """Of files: fewest names of copies, fewest components, fewest characters, then byte order."""
     names = list(map(os.fsencode, in_order.split("|")))
@@ -526,15 +522,11 @@ def test_prefer_folders_and_patterns():
     ]  # fmt: skip
     names = sorted(names)
     for prefer, first in (
-        (["new"], [new, sub]),
-        (["./new/"], [new, sub, newer]),
-        (["*.html", "new/*"], [b, new, sub]),
-        (["new/*", "*.html"], [new, sub, b]),
-        (["old/b.html"], [b]),
-        ([os.fsdecode(b"\xff*")], [odd]),
-        (["ne?"], [new, sub]),
+        (["new"], [new, sub]), (["./new/"], [new, sub, newer]),
+        (["*.html", "new/*"], [b, new, sub]), (["new/*", "*.html"], [new, sub, b]),
+        (["old/b.html"], [b]), ([os.fsdecode(b"\xff*")], [odd]), (["ne?"], [new, sub]),
         (["."], names),
-    ):
+    ):  # fmt: skip
         assert preferred(names, prefer=prefer)[0][: len(first)] == first
     assert preferred(names, prefer=["nothing", "new", "n?", "odl"])[1] == [
         "--prefer nothing matches no document",

@@ -14,7 +14,6 @@ from lshdup.compare.sides import Fingerprints, Side, Sides
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import make_signatures
 from lshdup.params import BandParams, PairParams, SketchParams
-from tests import reference
 from tests.compare.test_pairs import rows
 from tests.conftest import RUN, many
 
@@ -105,19 +104,6 @@ def test_pairs_across_origins_are_all_pairs_without_those_of_one(
             if kind
         ]
         assert {pair for pair in equal if sets[pair[0]] == kind} == {*beside} - {None}
-
-
-@pytest.mark.parametrize("name", ["exact", "contained"])
-@settings(max_examples=many(60), deadline=None)
-@given(sets_of_numbers, thresholds)
-def test_joins_are_brute_force(name, sets, threshold):
-    method = METHODS[name]
-    if name == "exact":
-        expected = [(a, b, complex(s)) for a, b, s in reference.all_pairs(sets, threshold)]
-    else:
-        insides = reference.all_insides(sets, threshold)
-        expected = [(min(a, b), max(a, b), complex(share, s)) for a, b, share, s in insides]
-    assert found_by(sides_of(sets), method, threshold) == sorted(expected, key=str)
 
 
 @settings(max_examples=many(60), deadline=None)

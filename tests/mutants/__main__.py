@@ -29,19 +29,9 @@ from tests.mutants import reached
 from tests.mutants.drawing import ROOT, all_faults, draw
 
 _COPIED = (
-    "lshdup",
-    "tests",
-    "docs",
-    "benchmarks",
-    "sample_corpus",
-    ".ci",
-    "*.md",
-    "*.toml",
-    "*.yml",
-    "*.py",
-    ".github",
-    ".pre-commit-hooks.yaml",
-)
+    "lshdup", "tests", "docs", "benchmarks", "sample_corpus", ".ci", "*.md", "*.toml", "*.yml",
+    "*.py", ".github", ".pre-commit-hooks.yaml",
+)  # fmt: skip
 
 #: A fault may make its tests last this many times as long, and so many seconds more; then it has
 #: been noticed.
@@ -168,15 +158,9 @@ class Copy:
         names = self.folder / "tmp/tests"
         names.write_text("\n".join(tests))
         options = [
-            "-x",
-            "-rfE",
-            "--tb=no",
-            "-p",
-            "no:cacheprovider",
-            "-o",
-            "addopts=-q --import-mode=importlib --doctest-modules",
-            f"@{names}",
-        ]
+            "-x", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-o",
+            "addopts=-q --import-mode=importlib --doctest-modules", f"@{names}",
+        ]  # fmt: skip
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options],
             cwd=self.folder,

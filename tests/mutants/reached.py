@@ -16,8 +16,6 @@ from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 FOLDER = "REACHED_BY_TESTS"
 
@@ -108,9 +106,8 @@ def record_run():
         _recorder.begin(os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0])
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item):
-    _recorder.begin(item.nodeid)
+def pytest_runtest_logstart(nodeid):
+    _recorder.begin(nodeid)
 
 
 def pytest_runtest_logreport(report):

@@ -515,14 +515,11 @@ def test_values_within_values_and_none():
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_json_lines_are_cut_and_nothing_else(tmp_path, ending):
     lines = [
-        b'{"n": 1.0, "text" : "one two three",  "m":1e5}',
-        b"",
-        b"broken",
+        b'{"n": 1.0, "text" : "one two three",  "m":1e5}', b"", b"broken",
         '{"text": "é\\u00e9 漢 four"}'.encode(),
         b'{"text": "\\u00e9 five six", "text2": 12345678901234567890123}',
-        b'{"n": NaN, "text": "seven eight"}',
-        b'{"text": "the last one"}',
-    ]
+        b'{"n": NaN, "text": "seven eight"}', b'{"text": "the last one"}',
+    ]  # fmt: skip
     data = b"\n".join(lines)
     source, target = tmp_path / f"r.jsonl{ending}", tmp_path / f"out.jsonl{ending}"
     source.write_bytes(gzip.compress(data) if ending else data)

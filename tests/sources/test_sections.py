@@ -18,7 +18,7 @@ from lshdup.text.sections import find_sections
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import office
-from tests.conftest import open_workspace
+from tests.conftest import many, open_workspace
 from tests.documents import listed
 
 # --- Markdown by its lines ------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def sections(text):
     return [(0, "#")] * bool(before.strip()) + found
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=many(1500), deadline=None)
 @given(
     st.lists(st.sampled_from(LINES), max_size=14), st.sampled_from(["\n", "\r\n"]), st.booleans()
 )

@@ -32,20 +32,15 @@ def text_of(row, names):
 @pytest.mark.parametrize(
     ("row", "names", "expected"),
     [
-        ({"a": "x", "b": "y"}, "a,b", "x\n\ny"),
-        ({"a": "x", "b": "y"}, "b,a", "y\n\nx"),
-        ({"a": "x", "b": "y"}, "b", "y"),
-        ({"a": "", "b": "y"}, "a,b", "\n\ny"),
-        ({"a": None, "b": "y"}, "a,b", "y"),
-        ({"a": None, "b": None}, "a,b", Reason.NULL_TEXT),
-        ({"a": "x"}, "a,b", Reason.NO_TEXT),
-        ({"a": "x", "b": 3}, "a,b", Reason.NOT_TEXT),
+        ({"a": "x", "b": "y"}, "a,b", "x\n\ny"), ({"a": "x", "b": "y"}, "b,a", "y\n\nx"),
+        ({"a": "x", "b": "y"}, "b", "y"), ({"a": "", "b": "y"}, "a,b", "\n\ny"),
+        ({"a": None, "b": "y"}, "a,b", "y"), ({"a": None, "b": None}, "a,b", Reason.NULL_TEXT),
+        ({"a": "x"}, "a,b", Reason.NO_TEXT), ({"a": "x", "b": 3}, "a,b", Reason.NOT_TEXT),
         ({"a": "x", "b": {"c": "z"}}, "a,b.c", "x\n\nz"),
-        ({"a,b": "x", "c": "y"}, '"a,b",c', "x\n\ny"),
-        ({"a,b": "x"}, '"a,b"', "x"),
+        ({"a,b": "x", "c": "y"}, '"a,b",c', "x\n\ny"), ({"a,b": "x"}, '"a,b"', "x"),
         ({"a": "x", "b": "y", "c": "z"}, "a,b,c", "x\n\ny\n\nz"),
     ],
-)
+)  # fmt: skip
 def test_a_blank_line_is_shown_between_fields(row, names, expected):
     assert text_of(row, names) == expected
     assert text_of({"more": [1, "\n"], **row}, names) == expected
@@ -65,15 +60,12 @@ def test_every_format_gives_the_same_texts(run, here):
 
 
 ROWS = [
-    ["one two three", "four five six"],
-    ["one two three four", "five six"],
-    ["", "one two three four five six"],
-    ["one two three four five six", None],
+    ["one two three", "four five six"], ["one two three four", "five six"],
+    ["", "one two three four five six"], ["one two three four five six", None],
     ["Größe", "one two three four five six"],
-    ["a", "e\u0301te\u0301 e\u0323\u0302 \ufdfa three four five"],
-    ["a\0b", "\0 one two three"],
+    ["a", "e\u0301te\u0301 e\u0323\u0302 \ufdfa three four five"], ["a\0b", "\0 one two three"],
     ["<html><p>one two", "three <b>four</b> five &amp; six"],
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("markup", ["auto", "visible"])

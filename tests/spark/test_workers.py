@@ -274,7 +274,7 @@ SHOWN = """
 --output other.jsonl | --min-tokens 5 | --max-bytes 100 | --text-field body | --id-field key
 --encoding cp437 | --markup keep | --mail | --mail-headers | --mail-quotes drop
 --tokens char | --shingle-size 2 | --bag | --keep-case | --no-normalize | --join-hyphens
---fold marks | --max-bucket 3 | --master local[1] | --spark-conf a=b | --quiet
+--fold marks | --noisy | --max-bucket 3 | --master local[1] | --spark-conf a=b | --quiet
 --scheme classic | --perms 64 | --seed 2 | --threshold 0.5 | --recall 0.5 | --bands 5 | --rows 4
 """
 

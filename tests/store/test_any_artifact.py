@@ -15,13 +15,9 @@ from tests.store.disturbed import Disturbed, artifacts, remains
 
 #: A command that makes each artifact.
 MADE_BY = {
-    "shingles": "shingle d",
-    "signatures": "signatures d",
-    "bands": "index d",
-    "pairs": "pairs d -t 0.5",
-    "clusters": "clusters d -t 0.5",
-    "passages": "passages d --least 5",
-}
+    "shingles": "shingle d", "signatures": "signatures d", "bands": "index d",
+    "pairs": "pairs d -t 0.5", "clusters": "clusters d -t 0.5", "passages": "passages d --least 5",
+}  # fmt: skip
 
 #: Commands that use artifacts, without DOCS where one can.
 READING = (

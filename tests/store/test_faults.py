@@ -487,7 +487,7 @@ def test_a_flipped_bit_that_a_query_only_maps_costs_it_a_neighbour_at_most(here,
 
 def test_a_member_that_no_query_needs_may_be_damaged(here, monkeypatch):
     """A query reads few bytes of large arrays: that is why it is quick."""
-    make_documents(here / "d", 9000, words=3)
+    make_documents(here / "d", 1200, words=3)
     steps(".lshdup", perms=16)
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     path = here / ".lshdup/signatures.npz"

@@ -231,20 +231,15 @@ def test_no_other_encoding_looks_like_utf8(key):
 @pytest.mark.parametrize(
     ("label", "codec", "text"),
     [
-        ("ISO-8859-1", "cp1252", "“Größe” – naïve"),
-        ("latin1", "cp1252", "caf\xe9 – ok"),
-        ("Shift_JIS", "cp932", "東京タワー①"),
-        ("x-sjis", "cp932", "東京"),
-        ("gb2312", "gb18030", "汉字 𠀀"),
-        ("ks_c_5601-1987", "cp949", "똠방각하"),
-        ("big5", "big5hkscs", "漢字"),
-        ("iso-8859-8-i", "iso8859_8", "שלום"),
+        ("ISO-8859-1", "cp1252", "“Größe” – naïve"), ("latin1", "cp1252", "caf\xe9 – ok"),
+        ("Shift_JIS", "cp932", "東京タワー①"), ("x-sjis", "cp932", "東京"),
+        ("gb2312", "gb18030", "汉字 𠀀"), ("ks_c_5601-1987", "cp949", "똠방각하"),
+        ("big5", "big5hkscs", "漢字"), ("iso-8859-8-i", "iso8859_8", "שלום"),
         ("windows-1251", "cp1251", "Привет"),
-        ("iso-2022-jp", "iso2022_jp", "é 東京"[2:]),
-        ("x-mac-cyrillic", "mac_cyrillic", "Привет"),
+        ("iso-2022-jp", "iso2022_jp", "é 東京"[2:]), ("x-mac-cyrillic", "mac_cyrillic", "Привет"),
         ("tis-620", "cp874", "กำแพง"),
     ],
-)
+)  # fmt: skip
 def test_declared_encodings_are_what_browsers_take_them_for(label, codec, text):
     meta = f'<meta http-equiv="Content-Type" content="text/html; charset={label}">'
     data = f"<html><head>{meta}</head><body>{text}</body></html>".encode(codec)

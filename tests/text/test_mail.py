@@ -193,13 +193,10 @@ def test_encoded_words_of_the_subject():
     for subject, expected in [
         (b"=?utf-8?q?Gr=C3=B6=C3=9Fe?= 3", "Größe 3"),
         (b"Re: =?ISO-8859-1?Q?a=E4?=\n =?ISO-8859-1?Q?b=F6?=", "Re: aäbö"),
-        (b"=?gb2312?b?1tDOxA==?=", "中文"),
-        (b"=?utf-8?b?broken=", "=?utf-8?b?broken="),
-        (b"=?utf-8?b?A?=", "=?utf-8?b?A?="),
-        (b"=?no-such?q?a=E4?=", "aä"),
-        (b"\xe4 raw", "ä raw"),
+        (b"=?gb2312?b?1tDOxA==?=", "中文"), (b"=?utf-8?b?broken=", "=?utf-8?b?broken="),
+        (b"=?utf-8?b?A?=", "=?utf-8?b?A?="), (b"=?no-such?q?a=E4?=", "aä"), (b"\xe4 raw", "ä raw"),
         ("größe".encode(), "größe"),
-    ]:
+    ]:  # fmt: skip
         data = b"From: a@b.c\nSubject: " + subject + b"\nTo: b@c.d\n\n"
         assert text_of(data).strip() == expected
     # Bytes in a field that says no charset have that of the body.
@@ -209,17 +206,13 @@ def test_encoded_words_of_the_subject():
 
 def test_charsets_that_do_not_exist_or_do_not_fit():
     for charset, data, expected in [
-        ("no-such", b"fine \xe4", "fine ä"),
-        ("us-ascii", "größe".encode(), "größe"),
-        ("us-ascii", b"gr\xf6\xdfe", "größe"),
-        ("utf-8", b"gr\xf6\xdfe", "größe"),
-        ("iso-2022-jp", "größe".encode(), "größe"),
-        ("iso-8859-1", b"\x93quoted\x94", "“quoted”"),
-        ("punycode", b"abc-xyz", "abc-xyz"),
-        ("zip", b"abc", "abc"),
+        ("no-such", b"fine \xe4", "fine ä"), ("us-ascii", "größe".encode(), "größe"),
+        ("us-ascii", b"gr\xf6\xdfe", "größe"), ("utf-8", b"gr\xf6\xdfe", "größe"),
+        ("iso-2022-jp", "größe".encode(), "größe"), ("iso-8859-1", b"\x93quoted\x94", "“quoted”"),
+        ("punycode", b"abc-xyz", "abc-xyz"), ("zip", b"abc", "abc"),
         ("'utf-8'", "größe".encode(), "größe"),
         ("big5", b"\xa4\xa4\xff x", b"\xa4\xa4\xff x".decode("big5", "replace")),
-    ]:
+    ]:  # fmt: skip
         head = f"Content-Type: text/plain; charset={charset}\n\n".encode()
         assert text_of(HEAD + head + data).split("\n", 2)[2] == expected
 
@@ -258,11 +251,8 @@ def test_mails_in_mails_are_read():
     inner["From"] = "nobody"
     data = bytes(made("OUTER", "the outer body", (inner, {})))
     assert parts_of(data) == [
-        ["OUTER"],
-        ["the", "outer", "body"],
-        ["INNER"],
-        ["the", "inner", "body"],
-    ]
+        ["OUTER"], ["the", "outer", "body"], ["INNER"], ["the", "inner", "body"],
+    ]  # fmt: skip
     assert "nobody" in words(data, headers=True)
     digest = data.replace(b"multipart/mixed", b"multipart/digest")
     assert parts_of(digest.replace(b"Content-Type: message/rfc822\n", b"")) == parts_of(data)

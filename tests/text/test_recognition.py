@@ -43,22 +43,16 @@ HTML = b"<p>x"
 @pytest.mark.parametrize(
     ("text", "name", "forms"),
     [
-        (HTML, b"a.txt", "TTT"),
-        (HTML, b"a.HTM", "NNM"),
-        (HTML, b"a.xhtml", "NNM"),
+        (HTML, b"a.txt", "TTT"), (HTML, b"a.HTM", "NNM"), (HTML, b"a.xhtml", "NNM"),
         (b"<!DOCTYPE html>" + HTML, b"a", "PPM"),
         (b"\xef\xbb\xbf \r\n<!doctype\nHTML>" + HTML, b"a.txt", "PPM"),
-        (b"\t<HTML>" + HTML, b"a", "PPM"),
-        (b"<html lang=de>" + HTML, b"a", "PPM"),
-        (b"<htmlx>" + HTML, b"a", "TTT"),
-        (b"<!doctype xml>" + HTML, b"a", "TTT"),
+        (b"\t<HTML>" + HTML, b"a", "PPM"), (b"<html lang=de>" + HTML, b"a", "PPM"),
+        (b"<htmlx>" + HTML, b"a", "TTT"), (b"<!doctype xml>" + HTML, b"a", "TTT"),
         (b"<?xml version='1.0'?><html>" + HTML, b"a", "MPM"),
-        (b"<!-- x --><html>" + HTML, b"a", "MPM"),
-        (b"x <html>" + HTML, b"a", "TTT"),
-        (b"<html>" + HTML, None, "MPM"),
-        (HTML, None, "TTT"),
+        (b"<!-- x --><html>" + HTML, b"a", "MPM"), (b"x <html>" + HTML, b"a", "TTT"),
+        (b"<html>" + HTML, None, "MPM"), (HTML, None, "TTT"),
     ],
-)
+)  # fmt: skip
 def test_pages(text, name, forms):
     letters = {"T": Form.TEXT, "N": Form.NAMED_PAGE, "P": Form.PAGE, "M": Form.MARKUP}
     found = [page_form(text, name, markup) for markup in ("auto", "visible", "keep")]

@@ -633,13 +633,10 @@ def test_what_was_not_compared_is_named_with_its_reason(chromium, run, mixed, tm
     page = run("report d -q", *options).out
     named = {why: [name for name, _ in rows] for why, rows in lists_of(known_of(page))["skipped"]}
     assert named == {
-        "binary": ["d/binary"],
-        "fewer than 41 tokens": [f"d/{i}" for i in (0, 1, 2, 3)],
-        "hidden": ["d/.hidden"],
-        "no tokens": ["d/dots", "d/empty"],
-        "row whose text is null": ["d/rows.jsonl:3"],
-        "symbolic link": ["d/link"],
-    }
+        "binary": ["d/binary"], "fewer than 41 tokens": [f"d/{i}" for i in (0, 1, 2, 3)],
+        "hidden": ["d/.hidden"], "no tokens": ["d/dots", "d/empty"],
+        "row whose text is null": ["d/rows.jsonl:3"], "symbolic link": ["d/link"],
+    }  # fmt: skip
     counts = {why: len(names) for why, names in named.items()}
     assert dict(known_of(page)["skipped"]) == counts | {"excluded by --exclude": 1}
     opened(chromium, page)

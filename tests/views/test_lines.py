@@ -65,21 +65,16 @@ def wrapped(text, width):
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
-        (CODE, CHANGED, True),
-        (CODE, CODE.replace("<", ">"), True),
-        (TABLE, PRICES, True),
+        (CODE, CHANGED, True), (CODE, CODE.replace("<", ">"), True), (TABLE, PRICES, True),
         (TABLE, TABLE.replace("0;", "1;"), True),
         (wrapped(PROSE, 70), wrapped(PROSE.replace("word7 ", "word "), 70), True),
-        (wrapped(PROSE, 70), wrapped(PROSE, 50), False),
-        (wrapped(PROSE, 70), PROSE, False),
+        (wrapped(PROSE, 70), wrapped(PROSE, 50), False), (wrapped(PROSE, 70), PROSE, False),
         (PROSE, PROSE.replace("word7", "word"), False),
         (f"{PROSE}\n\n{PROSE}\n", f"{PROSE}\n\n{PROSE} more\n", False),
-        ("one\ntwo", "three\nfour", True),
-        ("one", "two", False),
-        ("", "", False),
+        ("one\ntwo", "three\nfour", True), ("one", "two", False), ("", "", False),
         ("", CODE, False),
     ],
-)
+)  # fmt: skip
 def test_texts_are_compared_by_lines_if_both_have_the_same(a, b, expected):
     comparison = compare(RUN, a.encode(), b.encode(), ShingleParams())
     assert have_same_lines(comparison.texts) is expected

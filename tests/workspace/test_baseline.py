@@ -242,18 +242,12 @@ LINE = b'{"a": "a", "b": "b", "a_text": "%s0001", "b_text": "%s0002", "note": "x
         *(
             (b"HEADLINE\n" + LINE.replace(*change), "line 3 is no pair", True)
             for change in [
-                (b'"a"', b"1"),
-                (b'"b": "b"', b'"c": "b"'),
-                (b"0001", b"001"),
-                (b"0002", b"000g"),
-                (b'"x"', b"1"),
-                (b'"a"', rb'"\ud800"'),
-                (b"}", b""),
-                (b"0001", b"-001"),
+                (b'"a"', b"1"), (b'"b": "b"', b'"c": "b"'), (b"0001", b"001"), (b"0002", b"000g"),
+                (b'"x"', b"1"), (b'"a"', rb'"\ud800"'), (b"}", b""), (b"0001", b"-001"),
             ]
         ),
     ],
-)
+)  # fmt: skip
 def test_other_files_are_refused(tmp_path, content, error, repaired):
     """A line that is none is skipped only where the file is to be written anew."""
     Accepted(WORDS).save(tmp_path / "known")

@@ -14,7 +14,13 @@ from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.wording import chance, count_of
 from lshdup.cli import layouts, removal
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
-from lshdup.cli.messages import check_origins, say_collection, say_skipped, warn_of_changes
+from lshdup.cli.messages import (
+    check_origins,
+    say_collection,
+    say_last_run,
+    say_skipped,
+    warn_of_changes,
+)
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
@@ -242,8 +248,8 @@ def print_pairs(
     _say(session, found, np.concatenate(unpack_pairs(pairs.pairs)), wanted.least, line)
     if pairs.most_common and not wanted.gap:
         console.say(
-            f"what stands in more than {wanted.max_documents:,} documents, or in twice as many "
-            "places, is not counted, but in longer passages: one text of "
+            f"what stands in more than {count_of(wanted.max_documents, 'document')}, or in twice "
+            "as many places, is not counted, but in longer passages: one text of "
             f"{plan_anchors(wanted)[0]:,} tokens or more has {pairs.most_common:,} places; "
             "a larger --max-documents counts more"
         )
@@ -285,6 +291,8 @@ def _say(
     named : integer array, the documents that are printed. line : what was found.
     """
     console = session.console
+    if not session.request.documents:
+        say_last_run(console, found.here)
     say_collection(session, found.here, 1, "" if found.there is None else " of DOCS", "token")
     named = np.unique(named).astype(np.int64)
     if found.there is not None:

@@ -167,7 +167,7 @@ def _rows(
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
     from lshdup.collection.set_source import side_of
-    from lshdup.workspace.index import holds_another, read_query
+    from lshdup.workspace.index import read_query
 
     console = session.console
     side = side_of(session.workspace, collection)
@@ -176,14 +176,9 @@ def _rows(
         query, shown = read_query(collection, each), printable(each.name)
         if query.has_changed:
             console.warn(f"{shown} has changed since it was indexed; its present text is looked up")
-        if not len(query.shingles):
-            _say_lack(console, collection, shown)
-            continue
-        if console.is_check and not holds_another(collection, each.index):
-            message = f"{shown} was not checked: the store holds no other document with tokens"
-            console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
-        for row in _find(session, collection, indexed, side, query, each, options):
-            yield (*row, each.name)
+        if _may_be_near(console, collection, each, len(query.shingles)):
+            rows = _find(session, collection, indexed, side, query, each, options)
+            yield from ((*row, each.name) for row in rows)
 
 
 def _cover(
@@ -202,19 +197,39 @@ def _cover(
         found, size = find_covering_documents(
             session.workspace, session.request, collection, each, params
         )
-        cover = found.passages[: options.top]
+        if not _may_be_near(session.console, collection, each, size):
+            continue
+        every, most_common = found.passages
+        cover = every[: options.top]
         covered, n = sum(new for _, new, _ in cover), count_of(len(cover), "document")
-        share = f"{chance(covered / size)} of " if size else ""
-        session.console.say(f"{n}: {share}{count_of(size, 'token')} of {printable(each.name)}")
+        share = f"{chance(covered / size)} of {count_of(size, 'token')}"
+        session.console.say(f"{n}: {share} of {printable(each.name)}")
+        if most_common and not params.gap:
+            session.console.say(
+                f"what stands in more than {2 * params.max_documents:,} places of "
+                f"{printable(each.name)} is not counted, but in longer passages"
+            )
         rows = np.array([number - 1 for number, _, _ in cover], np.int64)
         names = found.here.documents.typed_names(rows)
         for name, (_, new, tokens) in zip(names, cover, strict=True):
             yield name, new, new / size, tokens, each.name
 
 
-def _say_lack(console: Console, collection: "Collection", shown: str) -> None:
-    """Say that a document has too few tokens to be near another."""
-    least = collection.shingle.min_tokens
+def _may_be_near(
+    console: Console, collection: "Collection", document: NamedDocument, size: int
+) -> bool:
+    """Return whether a document has tokens, so that others may be near it, or say what it lacks.
+
+    size : its shingles or tokens. With --check, it is an error if no other document has any.
+    """
+    from lshdup.workspace.index import holds_another
+
+    shown, least = printable(document.name), collection.shingle.min_tokens
+    if size:
+        if console.is_check and not holds_another(collection, document.index):
+            message = f"{shown} was not checked: the store holds no other document with tokens"
+            console.error(InputError(message, "run `lshdup index DOCS` over more documents"))
+        return True
     lack = f"has fewer than {count_of(least, 'token')}" if least else "has no tokens"
     if collection.shingle_filter is not None:
         lack += f", or {describe_rest(collection.shingle_filter.params.least_shingles)}"
@@ -223,6 +238,7 @@ def _say_lack(console: Console, collection: "Collection", shown: str) -> None:
         console.error(InputError(message, "name a document that holds text"))
     else:
         console.say(f"{shown} {lack}: it has no near-duplicates")
+    return False
 
 
 def _find(
