@@ -375,15 +375,12 @@ def _with_documents(ctx: click.Context) -> str:
     """
     given, words = ctx.params, list(ctx.find_root().obj or [ctx.info_name])
     if "files_from" not in given:
-        kept = [
-            each
-            for each in ctx.command.params
-            if isinstance(each, Option) and is_typed(ctx, each.name or "") and not each.multiple
-            if each.name == "store" or each.group == "Shingles"
-        ]
-        options = []
-        for each in kept:
-            options += [each.opts[0], str(given[each.name or ""])][: 2 - each.is_flag]
+        options: list[str] = []
+        for each in ctx.command.params:
+            value, group = given.get(each.name or ""), getattr(each, "group", "")
+            is_kept = each.name == "store" or (group == "Shingles" and not isinstance(value, tuple))
+            if is_kept and is_typed(ctx, each.name or ""):
+                options += [each.opts[0], str(value)][: 2 - (value is True)]
         return quote_command("lshdup", "index", "DOCS", *options)
     if not (given["docs"] or given["files_from"]):
         words.insert(words.index(ctx.info_name) + 1, "DOCS")
