@@ -207,46 +207,28 @@ _GAP = b'<w:t xml:space="preserve"> </w:t>'
 _Rule = tuple[bytes, re.Pattern[bytes], bytes]
 #: For each file type the names of the members that are corrected, and the rules.
 _RULES: dict[str, tuple[re.Pattern[str], tuple[_Rule, ...]]] = {
-    "docx": (
-        re.compile(r"word/[a-z]+[0-9]*\.xml"),
-        (
-            # kreuzberg reads hidden text.
-            (
-                b"<w:vanish",
-                re.compile(
-                    rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>"
-                    rb"(?:(?!</w:r>).)*</w:r>"
-                ),
-                b"",
-            ),
-            # kreuzberg joins the words on both sides of a gap.
-            (b"<w:tab/>", re.compile(rb"<w:tab/>"), _GAP),
-            (b"<w:ptab", re.compile(rb"<w:ptab\b[^>]*/>"), _GAP),
-            (b"<w:cr", re.compile(rb"<w:cr\s*/>"), _GAP),
-            (b"<w:br", re.compile(rb"<w:br\b[^>]*/>"), _GAP),
-            (b"<w:sym", re.compile(rb"<w:sym\b[^>]*/>"), _GAP),
-            (b"<w:noBreakHyphen", re.compile(rb"<w:noBreakHyphen\s*/>"), b"<w:t>-</w:t>"),
-        ),
-    ),
-    "pptx": (
-        re.compile(r"ppt/(?:slides|notesSlides)/[^/]+\.xml"),
-        (
-            # kreuzberg splits a word of which a part is bold, or was marked as misspelt.
-            (
-                b"</a:r>",
-                re.compile(
-                    rb"(?s)</a:t>\s*</a:r>\s*<a:r(?:\s[^>]*)?>\s*(?:<a:rPr\b[^>]*/>\s*|"
-                    rb"<a:rPr\b[^>]*(?<!/)>(?:(?!</a:r>).)*?</a:rPr>\s*)?<a:t>"
-                ),
-                b"",
-            ),
-        ),
-    ),
-    "odt": (
-        re.compile(r"content\.xml"),
-        ((b"<text:s", re.compile(rb"<text:s(?:\s[^>]*)?/>"), b" "),),
-    ),
-}
+    "docx": (re.compile(r"word/[a-z]+[0-9]*\.xml"), (
+        # kreuzberg reads hidden text.
+        (b"<w:vanish", re.compile(
+            rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>"
+            rb"(?:(?!</w:r>).)*</w:r>"), b""),
+        # kreuzberg joins the words on both sides of a gap.
+        (b"<w:tab/>", re.compile(rb"<w:tab/>"), _GAP),
+        (b"<w:ptab", re.compile(rb"<w:ptab\b[^>]*/>"), _GAP),
+        (b"<w:cr", re.compile(rb"<w:cr\s*/>"), _GAP),
+        (b"<w:br", re.compile(rb"<w:br\b[^>]*/>"), _GAP),
+        (b"<w:sym", re.compile(rb"<w:sym\b[^>]*/>"), _GAP),
+        (b"<w:noBreakHyphen", re.compile(rb"<w:noBreakHyphen\s*/>"), b"<w:t>-</w:t>"),
+    )),
+    "pptx": (re.compile(r"ppt/(?:slides|notesSlides)/[^/]+\.xml"), (
+        # kreuzberg splits a word of which a part is bold, or was marked as misspelt.
+        (b"</a:r>", re.compile(
+            rb"(?s)</a:t>\s*</a:r>\s*<a:r(?:\s[^>]*)?>\s*(?:<a:rPr\b[^>]*/>\s*|"
+            rb"<a:rPr\b[^>]*(?<!/)>(?:(?!</a:r>).)*?</a:rPr>\s*)?<a:t>"), b""),
+    )),
+    "odt": (re.compile(r"content\.xml"),
+            ((b"<text:s", re.compile(rb"<text:s(?:\s[^>]*)?/>"), b" "),)),
+}  # fmt: skip
 
 #: The number of a footnote, which is no part of the word before; and the invisible soft hyphen.
 _NOTE_MARK = re.compile(r"\[\^\w+\]:?")
