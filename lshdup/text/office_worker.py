@@ -374,25 +374,24 @@ def _remove_running_lines(pages: list[str]) -> list[str]:
 
 
 #: The character that kreuzberg gives for a hyphen at the end of a line and for the end of the line.
-_CUT = re.compile(r"([^\W\d_]+)\x02([^\W\d_]+)")
+#: At the end of a page it gives both.
+_CUT = re.compile(r"([^\W\d_]+)(?:\x02|[-\x02](\n+\f))([^\W\d_]+)")
 _HYPHENATED = re.compile(r"[^\W\d_]+-[^\W\d_]+")
 
 
 def _join_hyphenated(text: str) -> str:
-    """Return the text with the words joined that were cut at the end of a line.
+    """Return the text with the words joined that were cut at the end of a line or page.
 
-    A hyphen that belongs to the word, as in "well-known", may stand at the end of a line too. It
-    stays if the second part begins with a capital, or if the document has the word with its hyphen
-    elsewhere.
+    Behind such a word the page ends. A hyphen that belongs to the word, as in "well-known", may
+    stand at the end of a line too. It stays if the second part begins with a capital, or if the
+    document has the word with its hyphen elsewhere.
     """
-    if "\x02" not in text:
-        return text
     known = {word.casefold() for word in _HYPHENATED.findall(text)}
 
     def join(found: re.Match[str]) -> str:
-        left, right = found.groups()
+        left, end, right = found.groups("")
         is_cut = right[0].islower() and f"{left}-{right}".casefold() not in known
-        return left + right if is_cut else f"{left}-{right}"
+        return f"{left}{right}{end}" if is_cut else f"{left}-{end}{right}"
 
     return _CUT.sub(join, text).replace("\x02", "-")
 

@@ -13,9 +13,8 @@ from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.wording import chance, count_of
-from lshdup.cli import layouts, removal
+from lshdup.cli import layouts, messages, removal
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
-from lshdup.cli.messages import check_origins, say_collection, say_skipped, warn_of_changes
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
@@ -184,7 +183,7 @@ def print_passages(
     found = load_or_find_passages(
         session.workspace, request, wanted, options.against, options.across
     )
-    check_origins(console, found.origins)
+    messages.check_origins(console, found.origins)
     passages = found.passages
     if options.in_documents > 1:
         is_in_enough = passages.count_documents() >= options.in_documents
@@ -222,7 +221,7 @@ def print_pairs(
     found = find_sharing_documents(
         session.workspace, session.request, wanted, options.threshold, *sides
     )
-    check_origins(console, found.origins)
+    messages.check_origins(console, found.origins)
     pairs, (_, names) = found.passages, _names_of(found)
     line = f"{count_of(len(pairs), 'pair')} with passages of {wanted.least:,} tokens or more"
     if options.threshold:
@@ -262,11 +261,15 @@ def _say(
     named : integer array, the documents that are printed. line : what was found.
     """
     console = session.console
-    say_collection(session, found.here, 1, "" if found.there is None else " of DOCS", "token")
+    if not session.request.documents:
+        messages.say_last_run(console, found.here)
+    messages.say_collection(
+        session, found.here, 1, "" if found.there is None else " of DOCS", "token"
+    )
     named = np.unique(named).astype(np.int64)
     if found.there is not None:
         console.say(f"against {count_of(len(found.there.documents), 'document')} of OTHER")
-        say_skipped(console, console.other_skipped_counts, " of OTHER")
+        messages.say_skipped(console, console.other_skipped_counts, " of OTHER")
         named = named[named < len(found.here.documents)]
         sizes = found.there.sizes
         short = int(((sizes > 0) & (sizes < least)).sum())
@@ -275,7 +278,7 @@ def _say(
                 f"{short:,} of {count_of(len(sizes), 'document')} of OTHER have fewer than "
                 f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
             )
-    warn_of_changes(session, found.here.documents, named)
+    messages.warn_of_changes(session, found.here.documents, named)
     duration = console.duration_of("passages") if console.is_verbose else ""
     console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
 
