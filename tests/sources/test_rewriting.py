@@ -318,7 +318,8 @@ def test_what_is_read_is_never_written(refused, here):
     cases = product(("clusters", "passages"), ("--write", "--removed"), names)
     for command, option, target in part(cases, 2):
         write = () if option == "--write" else ("--write", "-")
-        said = refused(command, *"a.jsonl --text-field text --no-store".split(), *write, option, target)
+        line = f"{command} a.jsonl --text-field text --no-store"
+        said = refused(*line.split(), *write, option, target)
         assert f"{option} {target} is one of the documents that are compared" in said
     assert source.read_text() == ROWS
 
