@@ -371,12 +371,17 @@ def _print_short_help(ctx: click.Context, _: click.Parameter, value: bool) -> No
 def _with_documents(ctx: click.Context) -> str:
     """Return the command that was typed with the word DOCS in it, if no documents were named.
 
-    For a command that takes no DOCS, return the one that indexes them.
+    For a command that takes no DOCS, return the one that indexes them in the same way.
     """
     given, words = ctx.params, list(ctx.find_root().obj or [ctx.info_name])
     if "files_from" not in given:
-        store = ["--store", str(given["store"])] if is_typed(ctx, "store") else []
-        return quote_command("lshdup", "index", "DOCS", *store)
+        options: list[str] = []
+        for each in ctx.command.params:
+            value, group = given.get(each.name or ""), getattr(each, "group", "")
+            is_kept = each.name == "store" or (group == "Shingles" and not isinstance(value, tuple))
+            if is_kept and is_typed(ctx, each.name or ""):
+                options += [each.opts[0], str(value)][: 2 - (value is True)]
+        return quote_command("lshdup", "index", "DOCS", *options)
     if not (given["docs"] or given["files_from"]):
         words.insert(words.index(ctx.info_name) + 1, "DOCS")
     return quote_command("lshdup", *words)

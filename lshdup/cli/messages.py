@@ -217,19 +217,11 @@ def _say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShinglePa
     visible = "; --markup visible compares what a reader sees" if shingle.markup == "auto" else ""
     for form, one, many, rest in (
         (Form.MAIL, "read as mail:", "read as mail:", f" {what} are compared"),
-        (
-            Form.HEADERS,
-            "begins with mail headers and is compared whole",
-            "begin with mail headers and are compared whole",
-            f"; --mail compares {what}",
-        ),
-        (
-            Form.MARKUP,
-            "looks like HTML and is compared with its markup",
-            "look like HTML and are compared with their markup",
-            visible,
-        ),
-    ):
+        (Form.HEADERS, "begins with mail headers and is compared whole",
+         "begin with mail headers and are compared whole", f"; --mail compares {what}"),
+        (Form.MARKUP, "looks like HTML and is compared with its markup",
+         "look like HTML and are compared with their markup", visible),
+    ):  # fmt: skip
         if count := forms.get(form, 0):
             console.say(f"{count_of(count, 'document')} {one if count == 1 else many}{rest}")
 

@@ -279,8 +279,8 @@ def against_option(what: str) -> Callable[[F], F]:
 #: What a passage is.
 passage_options = stack(
     option("--least", type=click.IntRange(2), default=PassageParams.least, metavar="N",
-           help="Tokens of the shortest passage."),
-    option("--gap", type=click.IntRange(0), default=PassageParams.gap, metavar="N",
+           brief=True, help="Tokens of the shortest passage."),
+    option("--gap", type=click.IntRange(0), default=PassageParams.gap, metavar="N", brief=True,
            help="Places may differ in up to N tokens in a row; 0: word for word."),
 )  # fmt: skip
 

@@ -119,6 +119,7 @@ def translate_error(error: click.ClickException) -> ParameterError:
         message = f"there is no option {error.option_name}"
         hint = _option_instead(error) or hint
     message = re.sub(r"\s+", " ", message).removesuffix(".")
+    message = re.sub(r"not a valid integer( range)?$", "no whole number", message)
     message = re.sub(r"\\udc([89a-f][0-9a-f])", r"\\x\1", message)  # A byte, as `printable` has it.
     return ParameterError(message[:1].lower() + message[1:], hint)
 

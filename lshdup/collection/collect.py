@@ -400,17 +400,11 @@ class _Rows:
             guessed = guessed[contains(rows, guessed)]
             guesses = StringTable.from_strings(self._guesses[row] for row in guessed.tolist())
             notes = ReadingNotes(notes.reader, np.searchsorted(rows, guessed), guesses)
+        documents = self._documents if all_rows else self._documents.take(Run(self._arrays), rows)
         return Collection(
-            self._documents if all_rows else self._documents.take(Run(self._arrays), rows),
-            self._shingle,
-            columns,
-            skipped,
-            sets,
-            self._sketch,
-            signatures,
-            shingle_filter=self._filter,
-            notes=notes,
-        )
+            documents, self._shingle, columns, skipped, sets, self._sketch, signatures,
+            shingle_filter=self._filter, notes=notes,
+        )  # fmt: skip
 
     def _skipped_file(self, skipped: tuple[int, Reason, str]) -> SkippedFile:
         documents, (index, reason, detail) = self._documents, skipped

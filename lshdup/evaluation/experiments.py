@@ -143,22 +143,16 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
             done += len(exact)
             experiment.run.progress(f"K = {sketch.perms}", done, pairs)
         measured = max(1, pairs * runs)
+        # Errors of both signs cancel, so later digits are rounding errors of the sum.
+        bias = significant(round(total / measured, 12))
+        rmse = significant(math.sqrt(squares / measured))
         for at, epsilon in enumerate(epsilons):
+            own = off[:, at]
             yield Accuracy(
-                scheme=sketch.scheme,
-                perms=sketch.perms,
-                epsilon=epsilon,
-                runs=runs,
-                pairs=pairs,
-                off=float(off[:, at].mean()),
-                off_error=significant(_standard_error(off[:, at])),
-                off_worst=float(off[:, at].max()),
-                expected=significant(expected[at]),
-                # Errors of both signs cancel, so later digits are rounding errors of the sum.
-                bias=significant(round(total / measured, 12)),
-                rmse=significant(math.sqrt(squares / measured)),
-                largest=largest,
-            )
+                sketch.scheme, sketch.perms, epsilon, runs, pairs, off=float(own.mean()),
+                off_error=significant(_standard_error(own)), off_worst=float(own.max()),
+                expected=significant(expected[at]), bias=bias, rmse=rmse, largest=largest,
+            )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -237,23 +231,19 @@ def band_accuracy(
             false_negatives, apart = (is_near & ~shares).sum(1), (is_other & ~shares).sum(1)
             false_positives = (shares & ~is_near).sum(1)
             experiment.run.progress("bands", done, len(bands))
+            half, n = significant(half_point_estimate(b, plan.rows)), len(drawn)
             yield BandAccuracy(
-                sketch.scheme,
-                sketch.perms,
-                b,
-                plan.rows,
-                significant(half_point_estimate(b, plan.rows)),
-                len(drawn),
+                sketch.scheme, sketch.perms, b, plan.rows, half, n,
                 float(is_near.sum(1).mean()),
                 *_bound_mean((shares & is_near).sum(1)),
-                significant((chance * is_near).sum() / len(drawn)),
+                significant((chance * is_near).sum() / n),
                 *_bound_mean(false_positives),
-                significant((chance * ~is_near).sum() / len(drawn)),
+                significant((chance * ~is_near).sum() / n),
                 float(false_positives.sum() / max(1, shares.sum())),
                 float(false_negatives.mean()),
-                significant(((1.0 - chance) * is_near).sum() / len(drawn)),
+                significant(((1.0 - chance) * is_near).sum() / n),
                 float(false_negatives.sum() / max(1, apart.sum())),
-            )
+            )  # fmt: skip
 
 
 #: Of a bin: see `recall_in_bins`.

@@ -111,9 +111,8 @@ def expand_records(
     rests = [others[start:end] for start, end in pairwise(cuts)]
 
     def joined(column: NDArray[np.int64], of_pieces: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-        return arrays.concatenate(
-            _alternate([arrays.take(column, rest) for rest in rests], of_pieces)
-        )
+        of_rests = [arrays.take(column, rest) for rest in rests]
+        return arrays.concatenate(_alternate(of_rests, of_pieces))
 
     lists = [piece.records for piece in pieces]
     of_files = [arrays.full(len(each.names), each.number, np.int64) for each in pieces]
@@ -125,14 +124,12 @@ def expand_records(
         sizes=arrays.take(documents.sizes, source),
         mtimes=arrays.take(documents.mtimes, source),
         parts=Locations(
-            paths,
-            kinds,
-            arrays.take(place.file, source),
+            paths, kinds, arrays.take(place.file, source),
             joined(place.starts, [each.starts for each in lists]),
             joined(place.lengths, [each.lengths for each in lists]),
             joined(place.numbers, [each.numbers for each in lists]),
         ),
-    )
+    )  # fmt: skip
     are_numbered = all(each.names is None for each in lists)
     if are_numbered and not any(paths.begins(paths[int(place.file[n])] + b":") for n in numbers):
         return found, skipped  # No two documents have the same name.

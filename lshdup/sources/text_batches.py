@@ -145,20 +145,15 @@ def read_batch(
         paths = StringTable.from_strings(os.path.join(documents.home, name) for name in names)  # noqa: PTH118 (bytes path)
     contents = read_files(paths, documents.sizes[indices], buffer, documents.max_bytes)
     good = np.delete(np.arange(len(indices)), list(contents.failed))
+    names = names if len(good) == len(names) else [names[at] for at in good.tolist()]
+    failed = contents.failed.items()
+    lost = [(int(indices[at]), *_explain(error, changed=False)) for at, error in failed]
+    spans_read = contents.starts[good], contents.lengths[good]
+    most, home = documents.max_bytes, documents.home
     return TextBatch(
-        indices[good],
-        names if len(good) == len(names) else [names[at] for at in good.tolist()],
-        contents.text,
-        contents.starts[good],
-        contents.lengths[good],
-        [
-            (int(indices[at]), *_explain(error, changed=False))
-            for at, error in contents.failed.items()
-        ],
-        max_bytes=documents.max_bytes,
-        home=documents.home,
+        indices[good], names, contents.text, *spans_read, lost, max_bytes=most, home=home,
         are_files=True,
-    )
+    )  # fmt: skip
 
 
 def _read_parts(
@@ -171,10 +166,8 @@ def _read_parts(
     cuts = np.flatnonzero(np.diff(locations.file[indices])) + 1
     made = []
     for mine in np.split(indices, cuts):
-        path, spans = (
-            documents.path(int(mine[0])),
-            (locations.starts[mine], locations.lengths[mine]),
-        )
+        path = documents.path(int(mine[0]))
+        spans = locations.starts[mine], locations.lengths[mine]
         try:
             own = Buffer() if len(cuts) else buffer
             read = documents.record_files.texts(path, kind, *spans, own)
@@ -191,19 +184,9 @@ def _read_parts(
         names = [b""] * len(mine) if is_list or kind.is_text else documents.names.strings_at(mine)
         if kind in (Kind.MBOX, Kind.WARC) and len(mine):
             names = documents.record_files.declare(path, kind, locations.starts[mine], names)
-        made.append(
-            TextBatch(
-                mine,
-                names,
-                read.text,
-                read.starts[good],
-                read.lengths[good],
-                skipped,
-                is_text=kind.is_text,
-                max_bytes=documents.max_bytes,
-                form=_FORMS.get(kind, Form.TEXT),
-            )
-        )
+        batch = TextBatch(mine, names, read.text, read.starts[good], read.lengths[good], skipped)
+        most, form = documents.max_bytes, _FORMS.get(kind, Form.TEXT)
+        made.append(replace(batch, is_text=kind.is_text, max_bytes=most, form=form))
     if len(made) == 1:
         return made[0]
     before = offsets_of(np.array([len(each.text) for each in made]))

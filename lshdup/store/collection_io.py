@@ -158,19 +158,13 @@ def read_collection(
         said = columns.get("whole_sizes", columns["set_sizes"])
         same_sizes = not verify or np.array_equal(sets.sizes, said)
         refuse_if(not same_sizes, "its sets have other sizes than it says")
+    shingle = ShingleParams.from_json(header["shingle"])
+    of_documents = tuple(each for each in skipped if not each.is_of_list)
     return Collection(
-        documents,
-        ShingleParams.from_json(header["shingle"]),
-        columns,
-        tuple(each for each in skipped if not each.is_of_list),
-        sets,
-        sketch,
-        signatures,
-        shingle_filter=shingle_filter,
-        notes=_read_notes(artifact, sizes),
-        saved_identity=header["corpus"],
-        saved_whole_identity=header.get("whole", ""),
-    )
+        documents, shingle, columns, of_documents, sets, sketch, signatures,
+        shingle_filter=shingle_filter, notes=_read_notes(artifact, sizes),
+        saved_identity=header["corpus"], saved_whole_identity=header.get("whole", ""),
+    )  # fmt: skip
 
 
 def _read_documents(

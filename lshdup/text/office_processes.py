@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import resource
 
 #: Version of `office_worker`: incremented when its texts change.
-_OWN_VERSION = 2
+_OWN_VERSION = 3
 #: Seconds in which a worker must have started, whatever the limits are.
 _START = 60.0
 #: Seconds for a worker to end that has closed its pipe.

@@ -207,46 +207,28 @@ _GAP = b'<w:t xml:space="preserve"> </w:t>'
 _Rule = tuple[bytes, re.Pattern[bytes], bytes]
 #: For each file type the names of the members that are corrected, and the rules.
 _RULES: dict[str, tuple[re.Pattern[str], tuple[_Rule, ...]]] = {
-    "docx": (
-        re.compile(r"word/[a-z]+[0-9]*\.xml"),
-        (
-            # kreuzberg reads hidden text.
-            (
-                b"<w:vanish",
-                re.compile(
-                    rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>"
-                    rb"(?:(?!</w:r>).)*</w:r>"
-                ),
-                b"",
-            ),
-            # kreuzberg joins the words on both sides of a gap.
-            (b"<w:tab/>", re.compile(rb"<w:tab/>"), _GAP),
-            (b"<w:ptab", re.compile(rb"<w:ptab\b[^>]*/>"), _GAP),
-            (b"<w:cr", re.compile(rb"<w:cr\s*/>"), _GAP),
-            (b"<w:br", re.compile(rb"<w:br\b[^>]*/>"), _GAP),
-            (b"<w:sym", re.compile(rb"<w:sym\b[^>]*/>"), _GAP),
-            (b"<w:noBreakHyphen", re.compile(rb"<w:noBreakHyphen\s*/>"), b"<w:t>-</w:t>"),
-        ),
-    ),
-    "pptx": (
-        re.compile(r"ppt/(?:slides|notesSlides)/[^/]+\.xml"),
-        (
-            # kreuzberg splits a word of which a part is bold, or was marked as misspelt.
-            (
-                b"</a:r>",
-                re.compile(
-                    rb"(?s)</a:t>\s*</a:r>\s*<a:r(?:\s[^>]*)?>\s*(?:<a:rPr\b[^>]*/>\s*|"
-                    rb"<a:rPr\b[^>]*(?<!/)>(?:(?!</a:r>).)*?</a:rPr>\s*)?<a:t>"
-                ),
-                b"",
-            ),
-        ),
-    ),
-    "odt": (
-        re.compile(r"content\.xml"),
-        ((b"<text:s", re.compile(rb"<text:s(?:\s[^>]*)?/>"), b" "),),
-    ),
-}
+    "docx": (re.compile(r"word/[a-z]+[0-9]*\.xml"), (
+        # kreuzberg reads hidden text.
+        (b"<w:vanish", re.compile(
+            rb"(?s)<w:r(?:\s[^>]*)?>\s*<w:rPr>(?:(?!</w:rPr>).)*?<w:vanish\s*/>"
+            rb"(?:(?!</w:r>).)*</w:r>"), b""),
+        # kreuzberg joins the words on both sides of a gap.
+        (b"<w:tab/>", re.compile(rb"<w:tab/>"), _GAP),
+        (b"<w:ptab", re.compile(rb"<w:ptab\b[^>]*/>"), _GAP),
+        (b"<w:cr", re.compile(rb"<w:cr\s*/>"), _GAP),
+        (b"<w:br", re.compile(rb"<w:br\b[^>]*/>"), _GAP),
+        (b"<w:sym", re.compile(rb"<w:sym\b[^>]*/>"), _GAP),
+        (b"<w:noBreakHyphen", re.compile(rb"<w:noBreakHyphen\s*/>"), b"<w:t>-</w:t>"),
+    )),
+    "pptx": (re.compile(r"ppt/(?:slides|notesSlides)/[^/]+\.xml"), (
+        # kreuzberg splits a word of which a part is bold, or was marked as misspelt.
+        (b"</a:r>", re.compile(
+            rb"(?s)</a:t>\s*</a:r>\s*<a:r(?:\s[^>]*)?>\s*(?:<a:rPr\b[^>]*/>\s*|"
+            rb"<a:rPr\b[^>]*(?<!/)>(?:(?!</a:r>).)*?</a:rPr>\s*)?<a:t>"), b""),
+    )),
+    "odt": (re.compile(r"content\.xml"),
+            ((b"<text:s", re.compile(rb"<text:s(?:\s[^>]*)?/>"), b" "),)),
+}  # fmt: skip
 
 #: The number of a footnote, which is no part of the word before; and the invisible soft hyphen.
 _NOTE_MARK = re.compile(r"\[\^\w+\]:?")
@@ -392,25 +374,24 @@ def _remove_running_lines(pages: list[str]) -> list[str]:
 
 
 #: The character that kreuzberg gives for a hyphen at the end of a line and for the end of the line.
-_CUT = re.compile(r"([^\W\d_]+)\x02([^\W\d_]+)")
+#: At the end of a page it gives both.
+_CUT = re.compile(r"([^\W\d_]+)(?:\x02|[-\x02](\n+\f))([^\W\d_]+)")
 _HYPHENATED = re.compile(r"[^\W\d_]+-[^\W\d_]+")
 
 
 def _join_hyphenated(text: str) -> str:
-    """Return the text with the words joined that were cut at the end of a line.
+    """Return the text with the words joined that were cut at the end of a line or page.
 
-    A hyphen that belongs to the word, as in "well-known", may stand at the end of a line too. It
-    stays if the second part begins with a capital, or if the document has the word with its hyphen
-    elsewhere.
+    Behind such a word the page ends. A hyphen that belongs to the word, as in "well-known", may
+    stand at the end of a line too. It stays if the second part begins with a capital, or if the
+    document has the word with its hyphen elsewhere.
     """
-    if "\x02" not in text:
-        return text
     known = {word.casefold() for word in _HYPHENATED.findall(text)}
 
     def join(found: re.Match[str]) -> str:
-        left, right = found.groups()
+        left, end, right = found.groups("")
         is_cut = right[0].islower() and f"{left}-{right}".casefold() not in known
-        return left + right if is_cut else f"{left}-{right}"
+        return f"{left}{right}{end}" if is_cut else f"{left}-{end}{right}"
 
     return _CUT.sub(join, text).replace("\x02", "-")
 

@@ -22,7 +22,7 @@ _MAGICS = (
 _KEEP = ShingleParams(markup="keep")
 
 #: A name has at most so many characters of a heading. White space and control characters in it
-#: become a blank.
+#: become a blank, slashes an underscore: no section is in a folder that its heading names.
 _LONGEST_NAME = 100
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
@@ -153,5 +153,5 @@ def _rest_titles(text: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _name(title: bytes) -> bytes:
-    words = _BLANKS.sub(" ", title.decode("utf-8", "surrogateescape")).strip()
+    words = _BLANKS.sub(" ", title.decode("utf-8", "surrogateescape")).strip().replace("/", "_")
     return words[:_LONGEST_NAME].rstrip().encode("utf-8", "surrogateescape")

@@ -46,6 +46,8 @@ def test_a_command_without_documents_continues_as_if_the_values_were_typed(texts
         result = run_program(command, cwd=texts)
         assert result.returncode == 2
         assert b"was made with --tokens word, not char" in result.stderr
+        index = command[0] if command[0] == "pairs" else "index"
+        assert f"run `lshdup {index} DOCS --noisy`" in result.stderr.decode()
     assert run_program(["index", "d", "--noisy"], cwd=texts).returncode == 0
     pair = run_program(["pairs", "--noisy"], cwd=texts).stdout.split(b"\t")
     row = run_program(["query", "d/a", "--noisy"], cwd=texts).stdout.split(b"\t")

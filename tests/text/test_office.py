@@ -204,8 +204,12 @@ def test_hyphens_of_words_stay_and_running_lines_are_those_of_most_pages():
         ("exam\x02ple", "example"),
         ("a well-known one, well\x02known", "a well-known one, well-known"),
         ("Anglo\x02Saxon 1\x022", "Anglo-Saxon 1-2"),
+        ("an exam-\n|ple of", "an example\n\n\f of"),
+        ("an exam\x02|ple of", "an example\n\f of"),
+        ("well-known, well-|known", "well-known, well-\n\fknown"),
+        ("exam-|Chapter 1-|2 -|two", "exam-\n\fChapter 1-\n\f2 -\n\ftwo"),
     ]:
-        assert office_worker.clean("", "pdf", [text]) == expected
+        assert office_worker.clean("", "pdf", text.split("|")) == expected
     pages = [f"Title\n{word} of one page\nPage {n} of 9" for n, word in enumerate("abcdefghi", 1)]
     kept = "\n\f".join(f"{word} of one page" for word in "abcdefghi")
     assert office_worker.clean("", "pdf", pages) == kept

@@ -53,6 +53,7 @@ Examples:
 """,
 )
 @amend("min_tokens", hidden=True)
+@amend("keep", "prefer", brief=False)
 @documents_options
 @check_content_option
 @noisy_option
@@ -63,18 +64,19 @@ Examples:
         help="What stands in more than N documents, or in twice as many places, is common: its "
              "places are not compared in pairs, but extended together as long as most of them "
              "agree.")  # fmt: skip
-@option("--against", multiple=True, type=click.Path(path_type=bytes), metavar="OTHER",
+@option("--against", multiple=True, type=click.Path(path_type=bytes), metavar="OTHER", brief=True,
         help="Only passages with a place in DOCS and one in OTHER: a folder, a file, or the store "
              "of an earlier run; repeatable for folders and files.")  # fmt: skip
 @across_option
 @plain_option("--emit", type=click.Choice(("all", "pairs", "template", "spans")), default="all",
+              brief=True,
               help="Passages with all places; the pairs of documents that share passages, and how "
                    "much; texts of passages alone, as --template of other commands takes them; or "
                    "what to cut so that each stays once, as jsonl.")  # fmt: skip
 @plain_option("-t", "--threshold", type=Share(), metavar="T", default=0.0, show_default="all",
-              requires=("--emit pairs",),
+              brief=True, requires=("--emit pairs",),
               help="Only pairs of which one document shares so many of its tokens.")  # fmt: skip
-@plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/",
+@plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/", brief=True,
               help="Write the JSON Lines or Parquet files with each passage in one place "
                    "only, all else as it is; below DIR they keep their names; - is standard "
                    "output. Prints passages only with --emit or -o.")  # fmt: skip

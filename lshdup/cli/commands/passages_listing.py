@@ -1,6 +1,7 @@
 """The listing of passages: where they stand, their text, and what is cut."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +13,8 @@ from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.wording import chance, count_of
-from lshdup.cli import layouts, removal
+from lshdup.cli import layouts, messages, removal
 from lshdup.cli.columns import REMOVED_PASSAGES, column_names
-from lshdup.cli.messages import check_origins, say_collection, say_skipped, warn_of_changes
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
@@ -24,7 +24,7 @@ from lshdup.params import ClusterParams, PassageParams
 from lshdup.passages.anchors import plan_anchors
 from lshdup.passages.cutting import write_cut
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources.document_list import DocumentList, names_of
 from lshdup.sources.text_batches import cut_by_size
 from lshdup.views.places import SCOPES, Places, locate_places, measure_edges
 from lshdup.workspace.passages import PassagesFound, find_sharing_documents, load_or_find_passages
@@ -107,19 +107,11 @@ class PassageListing:
             for some, places in _in_pieces(runs, located):
                 of, texts = some.passages, places.texts.tolist()
                 starts, ends, scopes = places.columns()
-                yield [
-                    (of + 1).tolist(),
-                    some.sizes.tolist(),
-                    passages.places[of].tolist(),
-                    documents[of].tolist(),
-                    texts if whole else [text and _first_words(text) for text in texts],
-                    self._names.of(some.documents).tolist(),
-                    starts,
-                    ends,
-                    some.first.tolist(),
-                    (some.first + some.sizes).tolist(),
-                    scopes,
-                ]
+                texts = texts if whole else [text and _first_words(text) for text in texts]
+                numbers = of + 1, some.sizes, passages.places[of], documents[of]
+                tokens = some.first.tolist(), (some.first + some.sizes).tolist()
+                names = self._names.of(some.documents).tolist()
+                yield [*(x.tolist() for x in numbers), texts, names, starts, ends, *tokens, scopes]
 
     def spans(self, runs: TokenRuns) -> Iterator[Piece]:
         """Yield the columns of `passages-spans`."""
@@ -144,24 +136,19 @@ class PassageListing:
             places = self.locate_to_cut(some, texts=True)
             begins, ends, scopes = places.columns()
             cuts = zip(some.documents.tolist(), scopes, begins, strict=True)
-            yield [
-                documents.ids(some.documents),
-                documents.typed_files_of(some.documents),
-                begins,
-                ends,
-                places.texts.tolist(),
-                [
-                    "the file changed or vanished" if start is None
-                    else "the text is a page" if scope != "field"
-                    else "the field is not where it can be cut" if document in uncut
-                    else None
-                    for document, scope, start in cuts
-                ],
+            ids, files = documents.ids(some.documents), documents.typed_files_of(some.documents)
+            why = [
+                "the file changed or vanished" if start is None
+                else "the text is a page" if scope != "field"
+                else "the field is not where it can be cut" if document in uncut
+                else None
+                for document, scope, start in cuts
             ]  # fmt: skip
+            yield [ids, files, begins, ends, places.texts.tolist(), why]
         more, n = documents.with_records(uncompared), len(uncompared)
         rows = np.arange(len(documents), len(documents) + n)
-        why = ["the row has the id of another"] * n
-        yield [more.ids(rows), more.typed_files_of(rows), *[[None] * n] * 3, why]
+        again = ["the row has the id of another"] * n
+        yield [more.ids(rows), more.typed_files_of(rows), *[[None] * n] * 3, again]
 
     def template(self) -> Iterator[bytes]:
         """Yield the text of each passage, with blank lines between."""
@@ -196,7 +183,7 @@ def print_passages(
     found = load_or_find_passages(
         session.workspace, request, wanted, options.against, options.across
     )
-    check_origins(console, found.origins)
+    messages.check_origins(console, found.origins)
     passages = found.passages
     if options.in_documents > 1:
         is_in_enough = passages.count_documents() >= options.in_documents
@@ -234,7 +221,7 @@ def print_pairs(
     found = find_sharing_documents(
         session.workspace, session.request, wanted, options.threshold, *sides
     )
-    check_origins(console, found.origins)
+    messages.check_origins(console, found.origins)
     pairs, (_, names) = found.passages, _names_of(found)
     line = f"{count_of(len(pairs), 'pair')} with passages of {wanted.least:,} tokens or more"
     if options.threshold:
@@ -251,15 +238,10 @@ def print_pairs(
     def rows() -> Iterator[Piece]:
         for start in range(0, len(pairs), PIECE_ROWS):
             some = slice(start, start + PIECE_ROWS)
-            left, right = unpack_pairs(pairs.pairs[some])
-            yield [
-                names.of(left).tolist(),
-                names.of(right).tolist(),
-                np.minimum(pairs.left_tokens[some], pairs.right_tokens[some]).tolist(),
-                *(each.tolist() for each in pairs.shares(some)),
-                pairs.longest[some].tolist(),
-                pairs.passages[some].tolist(),
-            ]
+            sides = (names.of(each) for each in unpack_pairs(pairs.pairs[some]))
+            tokens = np.minimum(pairs.left_tokens[some], pairs.right_tokens[some])
+            numbers = tokens, *pairs.shares(some), pairs.longest[some], pairs.passages[some]
+            yield [each.tolist() for each in (*sides, *numbers)]
 
     print_pieces(console, target, column_names("passages-pairs"), rows(), len(pairs))
     return console.exit_code(len(pairs))
@@ -268,13 +250,7 @@ def print_pairs(
 def _names_of(found: PassagesFound[Any]) -> tuple[list[DocumentList], DocumentNames]:
     """Return the lists of the documents of both sides, and the names of these documents."""
     lists = [each.documents for each in (found.here, found.there) if each is not None]
-    split = len(lists[0])
-
-    def typed_names(documents: NDArray[np.int64]) -> list[bytes]:
-        here, there = documents[documents < split], documents[documents >= split] - split
-        return lists[0].typed_names(here) + (lists[1].typed_names(there) if len(there) else [])
-
-    return lists, DocumentNames(sum(map(len, lists)), typed_names)
+    return lists, DocumentNames(sum(map(len, lists)), partial(names_of, lists))
 
 
 def _say(
@@ -285,11 +261,15 @@ def _say(
     named : integer array, the documents that are printed. line : what was found.
     """
     console = session.console
-    say_collection(session, found.here, 1, "" if found.there is None else " of DOCS", "token")
+    if not session.request.documents:
+        messages.say_last_run(console, found.here)
+    messages.say_collection(
+        session, found.here, 1, "" if found.there is None else " of DOCS", "token"
+    )
     named = np.unique(named).astype(np.int64)
     if found.there is not None:
         console.say(f"against {count_of(len(found.there.documents), 'document')} of OTHER")
-        say_skipped(console, console.other_skipped_counts, " of OTHER")
+        messages.say_skipped(console, console.other_skipped_counts, " of OTHER")
         named = named[named < len(found.here.documents)]
         sizes = found.there.sizes
         short = int(((sizes > 0) & (sizes < least)).sum())
@@ -298,7 +278,7 @@ def _say(
                 f"{short:,} of {count_of(len(sizes), 'document')} of OTHER have fewer than "
                 f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
             )
-    warn_of_changes(session, found.here.documents, named)
+    messages.warn_of_changes(session, found.here.documents, named)
     duration = console.duration_of("passages") if console.is_verbose else ""
     console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
 
