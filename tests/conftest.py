@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from lshdup.base.run import Run
 from tests import reference
-from tests.running import ROOT, clean_environment, run_program
+from tests.running import ROOT, as_variables, clean_environment, run_program
 
 #: Whether tables and properties are tried whole, as in a part of CI, or as far as every day has
 #: time for.
@@ -218,6 +218,27 @@ def here(tmp_path, monkeypatch):
     """The folder of a test, which becomes the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def refused(here, monkeypatch, capsys):
+    """Run `lshdup` in this process and the folder of a test, as a line that ends with exit code 2
+    before anything is printed; return what it says, without breaks of lines.
+    """
+    from lshdup.cli.main import main
+
+    def refused(*arguments):
+        words, variables = as_variables(arguments)
+        with monkeypatch.context() as patched:
+            for each in variables.items():
+                patched.setenv(*each)
+            with pytest.raises(SystemExit) as end:
+                main(words)
+        out, err = capsys.readouterr()
+        assert (end.value.code, out) == (2, ""), arguments
+        return err.replace("\n  ", " ")
+
+    return refused
 
 
 @pytest.fixture(scope="session", autouse=True)
