@@ -144,7 +144,8 @@ def _option_instead(error: click.NoSuchOption) -> str:
         return hint
     known = (each.lstrip("-") for each in error.possibilities or ())
     question = did_you_mean(error.option_name.lstrip("-"), known, "--{}".format, _ALIKE)
-    if question or error.ctx is None or all(each.name != "store" for each in parameters):
+    names = {each.name for each in parameters}
+    if question or error.ctx is None or "store" not in names or "files_from" in names:
         return question
     root = error.ctx.find_root()
     index = isinstance(root.command, click.Group) and root.command.get_command(root, "index")
