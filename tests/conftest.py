@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import chdir
 from datetime import date
 from pathlib import Path
 from unittest import mock
@@ -252,6 +253,13 @@ def compiled():
 def corpus(tmp_path):
     """A copy of the sample corpus that a test may change."""
     return Path(shutil.copytree(ROOT / "sample_corpus", tmp_path / "sample_corpus"))
+
+
+@pytest.fixture(scope="session")
+def sample_sets():
+    """The sets of the sample corpus, by the names of its documents."""
+    with chdir(ROOT):
+        return reference.folder_sets("sample_corpus")
 
 
 @pytest.fixture(scope="session")
