@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.kernels.flags import HAS_HIGH
 from lshdup.kernels.shingles import distinct_values
-from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
+from lshdup.kernels.text import DONE, NOT_UTF8
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import RunLocator, locate_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
