@@ -35,10 +35,8 @@ FAILED = b"F"
 READY = REPLY.pack(TEXT, 0)
 
 #: Media types that kreuzberg knows the file types by.
-_OOXML, _ODF = (
-    "application/vnd.openxmlformats-officedocument.",
-    "application/vnd.oasis.opendocument.",
-)
+_OOXML = "application/vnd.openxmlformats-officedocument."
+_ODF = "application/vnd.oasis.opendocument."
 MIME_TYPES = {
     "pdf": "application/pdf",
     "docx": _OOXML + "wordprocessingml.document",
