@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import chdir
 from datetime import date
 from pathlib import Path
 from unittest import mock
@@ -20,7 +21,7 @@ from hypothesis import HealthCheck, settings
 
 from lshdup.base.run import Run
 from tests import reference
-from tests.running import ROOT, clean_environment, run_program
+from tests.running import ROOT, as_variables, clean_environment, run_program
 
 #: Whether tables and properties are tried whole, as in a part of CI, or as far as every day has
 #: time for.
@@ -220,6 +221,27 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def refused(here, monkeypatch, capsys):
+    """Run `lshdup` in this process and the folder of a test, as a line that ends with exit code 2
+    before anything is printed; return what it says, without breaks of lines.
+    """
+    from lshdup.cli.main import main
+
+    def refused(*arguments):
+        words, variables = as_variables(arguments)
+        with monkeypatch.context() as patched:
+            for each in variables.items():
+                patched.setenv(*each)
+            with pytest.raises(SystemExit) as end:
+                main(words)
+        out, err = capsys.readouterr()
+        assert (end.value.code, out) == (2, ""), arguments
+        return err.replace("\n  ", " ")
+
+    return refused
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled():
     """Of several workers, one compiles the kernels that most tests need; the others wait for it."""
@@ -231,6 +253,13 @@ def compiled():
 def corpus(tmp_path):
     """A copy of the sample corpus that a test may change."""
     return Path(shutil.copytree(ROOT / "sample_corpus", tmp_path / "sample_corpus"))
+
+
+@pytest.fixture(scope="session")
+def sample_sets():
+    """The sets of the sample corpus, by the names of its documents."""
+    with chdir(ROOT):
+        return reference.folder_sets("sample_corpus")
 
 
 @pytest.fixture(scope="session")

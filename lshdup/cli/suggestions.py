@@ -143,7 +143,14 @@ def _option_instead(error: click.NoSuchOption) -> str:
             hint += f", or `lshdup index DOCS {option}{'' if is_flag else ' …'}` before"
         return hint
     known = (each.lstrip("-") for each in error.possibilities or ())
-    return did_you_mean(error.option_name.lstrip("-"), known, "--{}".format, _ALIKE)
+    question = did_you_mean(error.option_name.lstrip("-"), known, "--{}".format, _ALIKE)
+    names = {each.name for each in parameters}
+    if question or error.ctx is None or "store" not in names or "files_from" in names:
+        return question
+    root = error.ctx.find_root()
+    index = isinstance(root.command, click.Group) and root.command.get_command(root, "index")
+    is_known = index and any(option in each.opts for each in index.params)
+    return f"it is of `lshdup index DOCS`: run that with {option} before" if is_known else ""
 
 
 def misplaced_option(words: list[str]) -> ParameterError:

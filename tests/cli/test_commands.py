@@ -23,26 +23,13 @@ from tests.conftest import ROOT, part
 COMMANDS = [name for name in commands.COMMANDS if name != "spark"]
 
 
-def brute_force(folder, threshold):
-    """(a, b, similarity) as `pairs` must print them, from the reference's own reading of the
-    folder.
-    """
-    sets = reference.folder_sets(folder)
-    names = sorted(sets, key=os.fsencode)
-    found = reference.all_pairs([sets[name] for name in names], threshold)
-    key = lambda each: (-each[2], os.fsencode(each[0]), os.fsencode(each[1]))  # noqa: E731
-    return sorted(((names[i], names[j], s) for i, j, s in found), key=key)
-
-
 @pytest.fixture(scope="module")
-def sample_pairs():
-    here = os.getcwd()
-    os.chdir(ROOT)
-    try:
-        found = brute_force("sample_corpus", 0.5)
-        return {t: [each for each in found if each[2] >= t] for t in (0.5, 0.7, 0.9)}
-    finally:
-        os.chdir(here)
+def sample_pairs(sample_sets):
+    """{threshold: (a, b, similarity) as `pairs` must print them}, of the sample corpus."""
+    names = sorted(sample_sets, key=os.fsencode)
+    pairs = reference.all_pairs([sample_sets[name] for name in names], 0.5)
+    pairs = [(names[i], names[j], s) for i, j, s in sorted(pairs, key=lambda row: -row[2])]
+    return {t: [each for each in pairs if each[2] >= t] for t in (0.5, 0.7, 0.9)}
 
 
 # --- pairs ----------------------------------------------------------------------------------------

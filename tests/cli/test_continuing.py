@@ -11,13 +11,13 @@ TEXT = "one of several texts that are nearly the same but for a word or a number
 
 
 @pytest.fixture
-def here(tmp_path):
+def here(here):
     """Three near-duplicates, and a text of its own, below docs."""
-    (tmp_path / "docs/sub").mkdir(parents=True)
+    (here / "docs/sub").mkdir(parents=True)
     for name in ("docs/a", "docs/b", "docs/sub/c"):
-        (tmp_path / name).write_text(f"{TEXT} {name[-1]}")
-    (tmp_path / "docs/own").write_text("nothing that any other of these documents says as well")
-    return tmp_path
+        (here / name).write_text(f"{TEXT} {name[-1]}")
+    (here / "docs/own").write_text("nothing that any other of these documents says as well")
+    return here
 
 
 def test_a_store_on_another_file_system_is_not_taken_from_above(run, here, monkeypatch):
@@ -136,11 +136,12 @@ _FAILING = [
 ]  # fmt: skip
 
 
-def test_a_run_that_fails_before_the_work_leaves_nothing_behind(run, here):
+def test_a_run_that_fails_before_the_work_leaves_nothing_behind(run, here, refused, monkeypatch):
     run("index docs -q")
     before = snapshot(here)
+    monkeypatch.chdir(here / "docs/sub")
     for words in _FAILING:
-        run(words, cwd=here / "docs/sub", code=2)
+        refused(words)
         assert snapshot(here) == before, words
     assert not (here / "docs/sub/.lshdup").exists()
 
@@ -174,7 +175,7 @@ pairs docs -o docs/new.tsv --hidden --follow | docs/new.tsv is one of the docume
 """
 
 
-def test_no_output_is_an_input(run, here):
+def test_no_output_is_an_input(run, here, refused):
     """It is refused before the work: nothing is written, and no store is made."""
     run("index docs -q --store kept")
     for name in ("forms", "other"):
@@ -193,5 +194,5 @@ def test_no_output_is_an_input(run, here):
     before = snapshot(here)
     for line in _INPUT_IS_OUTPUT.strip().splitlines():
         words, said = line.split(" | ")
-        assert said in run(words, code=2).err
+        assert said in refused(words)
         assert snapshot(here) == before, words

@@ -156,9 +156,9 @@ def test_a_row_of_both_sides_stays(run, tmp_path):
     assert (tmp_path / "o.jsonl").read_bytes() == (tmp_path / "train.jsonl").read_bytes()
 
 
-def test_what_is_refused(run, tmp_path):
-    write_rows(tmp_path / "a.jsonl", [(1, "one two three four")])
-    write_rows(tmp_path / "b.jsonl", [(1, "one two three four")])
+def test_what_is_refused(refused, here):
+    write_rows(here / "a.jsonl", [(1, "one two three four")])
+    write_rows(here / "b.jsonl", [(1, "one two three four")])
     for line, why in {
         "--against a.jsonl --write o.jsonl": "--write needs --measure containment",
         "--measure containment --write o.jsonl": "--write has no effect without --against OTHER",
@@ -171,9 +171,8 @@ def test_what_is_refused(run, tmp_path):
         "--measure containment --against a.jsonl --write o.jsonl --baseline b": "with --baseline",
         "--measure containment --against a.jsonl --write o.csv": "does not end like a file of JSON",
     }.items():
-        said = run("pairs a.jsonl --no-store", *line.split(), code=2).err.replace("\n  ", " ")
-        assert why in said, line
-    assert {path.name for path in tmp_path.iterdir()} == {"a.jsonl", "b.jsonl"}
+        assert why in refused(f"pairs a.jsonl --no-store {line}"), line
+    assert {path.name for path in here.iterdir()} == {"a.jsonl", "b.jsonl"}
 
 
 # --- what is put into other texts is found --------------------------------------------------------

@@ -48,6 +48,9 @@ def test_a_command_without_documents_continues_as_if_the_values_were_typed(texts
         assert b"was made with --tokens word, not char" in result.stderr
         index = command[0] if command[0] == "pairs" else "index"
         assert f"run `lshdup {index} DOCS --noisy`" in result.stderr.decode()
+    hint = b"it is of `lshdup index DOCS`: run that with --noisy before"
+    assert hint in run_program(["show", "d/a", "d/b", "--noisy"], cwd=texts).stderr
+    assert b"index" not in run_program(["curve", "--noisy"], cwd=texts).stderr
     assert run_program(["index", "d", "--noisy"], cwd=texts).returncode == 0
     pair = run_program(["pairs", "--noisy"], cwd=texts).stdout.split(b"\t")
     row = run_program(["query", "d/a", "--noisy"], cwd=texts).stdout.split(b"\t")

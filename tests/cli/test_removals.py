@@ -218,8 +218,7 @@ def test_checksums_by_pieces(here, monkeypatch):
         ("--removed no/x.jsonl", "no"),
     ],
 )
-def test_a_list_that_cannot_be_written_is_refused(run, folder, line, why):
+def test_a_list_that_cannot_be_written_is_refused(refused, folder, line, why):
     before = content("d/a.txt")
-    done = run(f"clusters d --no-store {line}", code=2)
-    assert why in done.err.replace("\n  ", " ")
+    assert why in refused(f"clusters d --no-store {line}")
     assert content("d/a.txt") == before

@@ -5,7 +5,7 @@ import random
 import re
 import unicodedata
 from collections import defaultdict
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
@@ -38,7 +38,7 @@ from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.compare.test_pairs import columns_of
-from tests.conftest import ROOT, RUN, many, open_workspace
+from tests.conftest import ROOT, RUN, many, open_workspace, part
 from tests.reference import path_key
 
 # --- the stage against the obvious loop -----------------------------------------------------------
@@ -547,22 +547,14 @@ def parsed(result):
     return [(int(g), role, name, float(s), copy, float(m)) for g, role, name, s, copy, m in rows]
 
 
-@pytest.fixture(scope="module")
-def sample_sets():
-    with chdir(ROOT):
-        return reference.folder_sets("sample_corpus")
-
-
 @pytest.mark.parametrize(
     "options",
-    [
+    part([
+        "-t 0.6 --recall 0.9999 --perms 256 --keep longest", "-t 0.5 --exact --keep longest",
+        "-t 0.5 --recall 0.9999 --perms 256 --linkage single", "-t 0.5 --exact --linkage single",
         "-t 0.5 --exact",
-        "-t 0.5 --exact --keep longest",
-        "-t 0.6 --recall 0.9999 --perms 256 --keep longest",
-        "-t 0.5 --exact --linkage single",
-        "-t 0.5 --recall 0.9999 --perms 256 --linkage single",
-    ],
-)
+    ], 2),
+)  # fmt: skip
 def test_groups_of_the_sample_corpus_are_those_of_the_obvious_loop(run, sample_sets, options):
     def rank(name):
         first = -len(sample_sets[name]) if "longest" in options else path_key(name)

@@ -17,7 +17,7 @@ from lshdup.params import ClusterParams, DocumentParams
 from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
-from tests.compare.test_clusters import Made, collections, sample_sets  # noqa: F401
+from tests.compare.test_clusters import Made, collections
 from tests.conftest import ROOT, RUN, many, open_workspace, part
 from tests.reference import path_key
 
@@ -167,7 +167,7 @@ def test_a_lost_set_is_no_centre():
         "--prefer '*.copy1' --prefer sample_corpus/udhr",
     ],
 )
-def test_central_on_the_sample_corpus(run, sample_sets, options):  # noqa: F811
+def test_central_on_the_sample_corpus(run, sample_sets, options):
     threshold = 0.5
     common = f"clusters sample_corpus -t {threshold} {options} --no-store"
     before, after = (run(common + more, cwd=ROOT) for more in ("", " --keep central"))

@@ -32,8 +32,7 @@ COMMANDS = (
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     for folder in ("d", "dir"):
         Path(folder).mkdir()
         for i in range(4):
@@ -41,6 +40,7 @@ def here(tmp_path, monkeypatch):
     Path("dir/00000001.npz").write_bytes(b"mine")
     Path("thesis.txt").write_text("a thesis")
     Path("empty").touch()
+    return here
 
 
 def make_link(path, to):
@@ -90,18 +90,17 @@ def outside():
     return found
 
 
-def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(run):
+def test_what_is_no_file_of_ours_is_refused_by_name_before_the_work(refused):
     """`.lock -> ../docs/b.txt` overwrote a document with the number of a process, `bands.npz`
     a thesis with an artifact, and a dangling `signatures.npz` made its target.
     """
     for number, (name, kind) in enumerate(part(CASES, 2)):
         place(name, kind)
         before = outside()
-        said = run(COMMANDS[number % len(COMMANDS)], code=2)
-        what = f".lshdup/{name} is {kind.strip()}, where a"
-        assert what in said.err, (name, kind, said)
-        assert "remove it, or name another store with --store DIR" in said.err
-        assert (said.out, outside()) == (b"", before), (name, kind)
+        said = refused(COMMANDS[number % len(COMMANDS)])
+        assert f".lshdup/{name} is {kind.strip()}, where a" in said, (name, kind, said)
+        assert "remove it, or name another store with --store DIR" in said
+        assert outside() == before, (name, kind)
         shutil.rmtree(".lshdup")
 
 

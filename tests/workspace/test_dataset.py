@@ -216,11 +216,11 @@ REFUSED = """
 """
 
 
-def test_what_is_refused(dataset, run):
+def test_what_is_refused(dataset, refused):
     Path("c/train").mkdir(parents=True)
     before = snapshot()
     given = COMMAND[: COMMAND.index("--write")]
     for line in part(REFUSED.strip().splitlines(), 2):
         options, _, said = line.partition(": ")
-        assert said in run(*given, *options.split(), code=2).err
+        assert said in refused(*given, *options.split())
         assert snapshot() == before, line

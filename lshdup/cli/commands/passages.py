@@ -53,13 +53,13 @@ Examples:
 """,
 )
 @amend("min_tokens", hidden=True)
-@amend("keep", "prefer", brief=False)
+@amend("keep", "prefer", brief=False, requires=("--emit spans", "--write"))
 @documents_options
 @check_content_option
 @noisy_option
 @passage_options
 @option("--documents", "in_documents", type=click.IntRange(1), default=1, metavar="N",
-        help="Only passages that are in at least N documents.")  # fmt: skip
+        excludes=("--emit pairs",), help="Only passages in at least N documents.")  # fmt: skip
 @option("--max-documents", type=click.IntRange(1), default=_DEFAULT.max_documents, metavar="N",
         help="What stands in more than N documents, or in twice as many places, is common: its "
              "places are not compared in pairs, but extended together as long as most of them "
@@ -69,17 +69,16 @@ Examples:
              "of an earlier run; repeatable for folders and files.")  # fmt: skip
 @across_option
 @plain_option("--emit", type=click.Choice(("all", "pairs", "template", "spans")), default="all",
-              brief=True,
-              help="Passages with all places; the pairs of documents that share passages, and how "
-                   "much; texts of passages alone, as --template of other commands takes them; or "
-                   "what to cut so that each stays once, as jsonl.")  # fmt: skip
+              brief=True, help="Passages with all places; the pairs of documents that share "
+              "passages, and how much; texts of passages alone, as --template of other commands "
+              "takes them; or what to cut so that each stays once, as jsonl.")  # fmt: skip
 @plain_option("-t", "--threshold", type=Share(), metavar="T", default=0.0, show_default="all",
               brief=True, requires=("--emit pairs",),
               help="Only pairs of which one document shares so many of its tokens.")  # fmt: skip
 @plain_option("--write", type=OutputPath(str), metavar="FILE|DIR/", brief=True,
-              help="Write the JSON Lines or Parquet files with each passage in one place "
-                   "only, all else as it is; below DIR they keep their names; - is standard "
-                   "output. Prints passages only with --emit or -o.")  # fmt: skip
+              excludes=("--emit pairs",), help="Write the JSON Lines or Parquet files with each "
+              "passage in one place only, all else as it is; below DIR they keep their names; - is "
+              "standard output. Prints passages only with --emit or -o.")  # fmt: skip
 @plain_option("--removed", type=OutputPath(Path), metavar="FILE", requires=("--write",),
               help="List there what --write cuts, and the repeats that it cannot cut; - is "
                    "standard output.")  # fmt: skip
@@ -116,10 +115,6 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     if options.gap and (options.emit == "spans" or options.write is not None):
         message = "--gap cannot be combined with --emit spans or --write, which cut equal places"
         raise ParameterError(message, "leave --gap out")
-    if options.emit == "pairs":
-        refuse(ctx, ("in_documents", "write"), "with --emit pairs")
-    if options.emit != "spans" and options.write is None:
-        refuse(ctx, ("keep", "prefer"), "without --emit spans or --write")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
     target = make_target(options)
     removal.check_outputs(ctx, options)

@@ -86,9 +86,8 @@ Examples:
                 "ones, the first names."),
     same_option,
     plain_option("--by", type=click.Choice(("similarity", "passages")), default="similarity",
-                 brief=True,
-                 help="passages: the documents that together cover the text of DOC, the one with "
-                      "the most new tokens first."),
+                 brief=True, help="passages: the documents that together cover the text of DOC, "
+                 "the one with the most new tokens first."),
     amend("least", "gap", requires=("--by passages",)),
     passage_options,
     accepted_options,
