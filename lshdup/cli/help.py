@@ -263,15 +263,10 @@ class Command(click.Command):
         self.takes = takes
         self.context_settings.setdefault("help_option_names", ["--help"])
         self.params.append(
-            click.Option(
-                ["-h"],
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_print_short_help,
-                help="Show the options that most people need.",
-            )
-        )
+            click.Option(["-h"], is_flag=True, is_eager=True, expose_value=False,
+                         callback=_print_short_help,
+                         help="Show the options that most people need.")
+        )  # fmt: skip
 
     def options(self, ctx: click.Context, group: str = "") -> list[Option]:
         """Return the options that help shows, all or those below a heading."""

@@ -189,17 +189,14 @@ class Collection:
         """Return the documents at ascending `rows` with everything that was made of them."""
         arrays, notes, sets = run.arrays, self.notes, self.sets
         known = np.isin(notes.guess_documents, rows)
+        guessed = np.searchsorted(rows, notes.guess_documents[known])
         return replace(
             self,
             documents=self.documents.take(run, rows),
             columns={name: arrays.take(column, rows) for name, column in self.columns.items()},
             sets=None if sets is None else gather_sets(sets.take, rows, sets.sizes, arrays),
             signatures=None if self.signatures is None else arrays.take(self.signatures, rows),
-            notes=ReadingNotes(
-                notes.reader,
-                np.searchsorted(rows, notes.guess_documents[known]),
-                notes.guesses.take(np.flatnonzero(known)),
-            ),
+            notes=ReadingNotes(notes.reader, guessed, notes.guesses.take(np.flatnonzero(known))),
             saved_identity="",
             saved_whole_identity="",
         )

@@ -250,12 +250,15 @@ def _extend(grouped: Grouped, common: NDArray[np.int64], part: int, parts: int) 
 
 def _joined(runs: list[_Runs]) -> _Runs:
     """Return runs as three arrays, by their starts, of equal starts the longest first."""
-    starts, lengths, anchors = (
-        np.concatenate([np.zeros(0, np.int64), *columns])
-        for columns in (zip(*runs, strict=True) if runs else ((), (), ()))
-    )
+    starts, lengths, anchors = _concatenate(runs)
     order = np.lexsort((-lengths, starts))
     return starts[order], lengths[order], anchors[order]
+
+
+def _concatenate(parts: list[_Runs]) -> _Runs:
+    none = (np.zeros(0, np.int64),) * 3
+    a, b, c = map(np.concatenate, zip(none, *parts, strict=True))
+    return a, b, c
 
 
 def _longest(runs: list[_Runs]) -> _Runs:
@@ -267,16 +270,14 @@ def _longest(runs: list[_Runs]) -> _Runs:
     return starts[keep], lengths[keep], anchors[keep]
 
 
-def _list_places(
-    grouped: Grouped, runs: _Runs, *, only_rare: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _list_places(grouped: Grouped, runs: _Runs, *, only_rare: bool) -> _Runs:
     """Return the length and the number of places of the sequence of each run, and all places."""
+    parts = list[_Runs]()
     done, state = np.zeros(len(runs[0]), np.uint8), np.zeros(1, np.int64)
     room = max(AT_ONCE, int(grouped.sizes.max(initial=0)))
     candidates = np.empty(room, np.uint64)
     sizes = GROUPS_AT_ONCE, GROUPS_AT_ONCE, 2 * room
     lengths, counts, places = (np.empty(size, np.int64) for size in sizes)
-    parts = []
     while state[0] < len(runs[0]):
         found = list_places(
             grouped, *runs, only_rare, done, state, candidates, lengths, counts, places
@@ -284,10 +285,7 @@ def _list_places(
         total = int(counts[:found].sum())
         parts.append((lengths[:found].copy(), counts[:found].copy(), places[:total].copy()))
         release_pages(grouped.tokens)
-    none = np.zeros(0, np.int64)
-    columns = zip(*parts, strict=True) if parts else ((), (), ())
-    lengths, counts, places = (np.concatenate([none, *each]) for each in columns)
-    return lengths, counts, places
+    return _concatenate(parts)
 
 
 def _by_document(

@@ -35,10 +35,8 @@ FAILED = b"F"
 READY = REPLY.pack(TEXT, 0)
 
 #: Media types that kreuzberg knows the file types by.
-_OOXML, _ODF = (
-    "application/vnd.openxmlformats-officedocument.",
-    "application/vnd.oasis.opendocument.",
-)
+_OOXML = "application/vnd.openxmlformats-officedocument."
+_ODF = "application/vnd.oasis.opendocument."
 MIME_TYPES = {
     "pdf": "application/pdf",
     "docx": _OOXML + "wordprocessingml.document",
@@ -375,8 +373,8 @@ def _remove_running_lines(pages: list[str]) -> list[str]:
 
 #: The character that kreuzberg gives for a hyphen at the end of a line and for the end of the line.
 #: At the end of a page it gives both.
-_CUT = re.compile(r"([^\W\d_]+)(?:\x02|[-\x02](\n+\f))([^\W\d_]+)")
-_HYPHENATED = re.compile(r"[^\W\d_]+-[^\W\d_]+")
+_CUT = re.compile(r"(?<![^\W\d_])([^\W\d_]++)(?:\x02|[-\x02](\n+\f))([^\W\d_]+)")
+_HYPHENATED = re.compile(r"(?<![^\W\d_])[^\W\d_]++-[^\W\d_]+")
 
 
 def _join_hyphenated(text: str) -> str:
