@@ -38,12 +38,13 @@ PIECE = 1 << 20
 #: Documents whose buckets are looked at together, unless a component is larger.
 _BLOCK = 1 << 14
 
-#: Bands that are walked together, each by itself, where a sieve is.
-_BANDS_AT_ONCE = 16
+#: Bands that are walked together, each by itself, where a sieve is; and pairs of their pieces that
+#: are yielded together, whose documents are read at once.
+_BANDS_AT_ONCE, _TOGETHER = 16, 1 << 12
 
 #: Bands of so few rows make many candidates far below the threshold, which a sieve rejects: by so
 #: many rows of signatures, with this chance to reject a pair at the threshold.
-_FEW_ROWS, _SIEVE_ROWS, _SIEVE_CHANCE = 4, 256, 1e-6
+_FEW_ROWS, _SIEVE_ROWS, _SIEVE_CHANCE = 4, 192, 1e-6
 
 #: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
 #: gigabytes.
@@ -376,7 +377,7 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
         """Yield the pairs of some bands, in pieces, and how far they come."""
         documents = components.documents[block]
         before = run.arrays.empty((len(documents), last - first), np.uint32)
-        room = PIECE // (1 if last - first == bands else _BANDS_AT_ONCE)
+        room = PIECE if last - first == bands else PIECE // _BANDS_AT_ONCE + 1
         left, right = np.empty(room, np.uint32), np.empty(room, np.uint32)
         state = np.array([0, first, kernels.NO_BUCKET, first])
         while state[0] < len(documents):
@@ -399,7 +400,7 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
             continue
         # Few pairs pass a sieve. Their order costs less than all bands at a time in the cache, and
         # who verifies them reads documents of many at once.
-        held, room = list[PairArrays](), PIECE
+        held, room = list[PairArrays](), _TOGETHER
         for start in range(0, bands, _BANDS_AT_ONCE):
             some = range(bands)[start : start + _BANDS_AT_ONCE]
             walks = [walk(block, band, band + 1) for band in some]
@@ -408,9 +409,9 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
                 run_in_parts(len(walks), run.jobs, partial(advance, walks, pieces), least=1)
                 walks = [each for each, piece in zip(walks, pieces, strict=True) if piece]
                 for piece in filter(None, pieces):
-                    if len(piece[0]) > room:
+                    if held and len(piece[0]) > room:
                         yield _join(held)
-                        held, room = [], PIECE
+                        held, room = [], _TOGETHER
                     held.append(piece)
                     room -= len(piece[0])
             done = block.start + (block.stop - block.start) * start // bands
