@@ -41,7 +41,7 @@ from lshdup.sources.finding import find_documents
 #: The kernels of the main path, in the order of their calls.
 KERNELS = (
     "files.stat_files", "sets.copy_runs.uint8", "files.read_files",
-    "shingles.byte_fingerprints", "text.inspect", "shingles.shingle_batch", "sketch.fast_sketch",
+    "shingles.byte_fingerprints", "flags.inspect", "shingles.shingle_batch", "sketch.fast_sketch",
     "sets.order_by_key", "bands.band_keys", "bands.shared_buckets", "clusters.join_buckets",
     "clusters.find_roots", "bands.number_buckets", "bands.bucket_pairs", "sets.possible_pairs",
     "sets.block_end", "sets.copy_runs.uint64", "sets.sort_sets", "sets.pair_jaccard",

@@ -14,8 +14,6 @@ import numpy as np
 
 from lshdup.kernels.helpers import (
     I32,
-    I64,
-    PADDING,
     U8,
     U32,
     U64,
@@ -26,7 +24,6 @@ from lshdup.kernels.helpers import (
     load64,
     within,
 )
-from lshdup.kernels.jit import kernel
 
 # The effect of a code point on the open token: three bits of an entry of the character table.
 SEPARATE = 0  # ends the token
@@ -61,6 +58,7 @@ RULE_PLAIN = 0
 RULE_TERMS = 1  # drop "the" and tokens shorter than three characters
 RULE_IDS = 2  # tokens are decimal integers, and are their own hash
 RULE_SYMBOLS = 3  # visible characters of ASCII stand alone
+RULE_CHARACTERS = 4  # every character is a token, and so is a run of white space between two
 
 # The outcome of a document.
 DONE = 0
@@ -68,24 +66,8 @@ NOT_UTF8 = 1
 NEEDS_NORMALIZING = 2
 NOT_IDS = 3
 
-# Flags of `inspect`.
-HAS_NUL = 1
-HAS_HIGH = 2
-STARTS_MARKUP = 4
-STARTS_HEADER = 8
-BREAKS_WORD = 16
-BREAKS_WORDS = 32
-LEAST_BREAKS = 3
-LINES_A_BREAK = 20
-LONGEST_FIELD_NAME = 76
-BINARY_WINDOW = 8192
-
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-_LOW_BITS = np.uint64(0x0101010101010101)
-_HIGH_BITS = np.uint64(0x8080808080808080)
-_FIVE_BYTES = np.uint64(0xFFFFFFFFFF)
-_FROM_AND_BLANK = np.uint64(0x206D6F7246)
 _WORD_THE = np.uint64(0x656874)
 INVALID = np.uint32(0xFFFFFFFF)
 
@@ -218,108 +200,55 @@ def take_blocks(
 
 
 @inlined
-def _count_broken_words(document: U8, length: int, has_high: bool) -> int:
-    """Return how many lines may end in a broken word, as of `inspect`."""
-    breaks = 0
-    for i in range(0, length, 62):
-        hyphens = within(document, i, 0, 0x2D, 1)
-        if has_high:  # The last bytes of U+2010, and of a soft hyphen.
-            hyphens |= within(document, i, 0, 0x90, 1) | within(document, i, 0, 0xAD, 1)
-        if hyphens:
-            ends = within(document, i, 0, 0x0A, 1)
-            hyphens &= ((ends >> _1) | (ends >> _2)) & ((_1 << _62) - _1)
-        while hyphens:
-            at = i + np.int64(count_trailing_zeros(hyphens))
-            hyphens &= hyphens - _1
-            before = np.int64(document[at - 1]) if at else 0
-            if document[at] == 0x2D:
-                is_break = before >= 0x80 or 97 <= (before | 0x20) < 123
-            elif document[at] == 0xAD:
-                is_break = before == 0xC2
-            else:
-                is_break = before == 0x80 and at > 1 and document[at - 2] == 0xE2
-            at += 2 if document[at + 1] == 0x0D else 1
-            is_break &= document[at] == 0x0A
-            at += 1
-            while at < length and (document[at] == 0x20 or document[at] == 0x09):
-                at += 1
-            is_break &= at < length and (document[at] >= 0x80 or 97 <= document[at] < 123)
-            breaks += np.int64(is_break)
-    return breaks
+def take_characters(
+    document: U8, keep_case: bool, folded: U8, edges: I32, i: np.uint64, o: np.uint64, n: np.uint64,
+    waiting: bool,
+) -> tuple[np.uint64, np.uint64, np.uint64, bool]:  # fmt: skip
+    """Fold the ASCII characters of the document from byte i on, each of which is a token.
 
+    o, n, waiting : bytes of `folded` and edges that are written, and whether a blank is to be
+        written before the next character.
 
-@inlined
-def _count_lines(document: U8, length: int) -> int:
-    """Return how many lines have more than white space of ASCII."""
-    lines = 0
-    is_blank = True
-    for i in range(length):
-        c = document[i]
-        if c == 0x0A:
-            is_blank = True
-        elif is_blank and not (c == 0x20 or 0x09 <= c <= 0x0D):
-            is_blank = False
-            lines += 1
-    return lines
-
-
-@kernel
-def inspect(text: U8, starts: I64, lengths: I64, flags: U8) -> None:
-    """Set the flags of each document.
-
-    HAS_NUL : a NUL within the first 8 KB.
-    HAS_HIGH : a byte >= 0x80.
-    STARTS_MARKUP : "<" after white space, and possibly a byte-order mark.
-    STARTS_HEADER : the name of a header field (letters, digits, - and _) and its colon, or "From ".
-    BREAKS_WORD : a line may end in the hyphen of a broken word: before it is a letter, on the next
-        line a small one; no others than of ASCII are told apart.
-    BREAKS_WORDS : so may LEAST_BREAKS, and one line in LINES_A_BREAK of those that are not blank.
+    Returns i, o, n and `waiting` of the character that is left to `tokens_by_table`.
     """
-    for d in range(len(starts)):
-        document = text[starts[d] : starts[d] + lengths[d] + PADDING]
-        length = lengths[d]
-        found = np.uint8(0)
-        window = min(length, BINARY_WINDOW)
-        high = np.uint64(0)
-        for i in range(0, length - 7, 8):
-            word: np.uint64 = load64(document, i)
-            high |= word
-            if i < BINARY_WINDOW and (word - _LOW_BITS) & ~word & _HIGH_BITS:
-                found |= np.uint8(HAS_NUL)
-        for i in range(length - length % 8, length):
-            high |= np.uint64(document[i])
-            if document[i] == 0 and i < window:
-                found |= np.uint8(HAS_NUL)
-        if high & _HIGH_BITS:
-            found |= np.uint8(HAS_HIGH)
-        i = (
-            3
-            if length >= 3 and document[0] == 0xEF and document[1] == 0xBB and document[2] == 0xBF
-            else 0
-        )
-        while i < length and (document[i] == 0x20 or 0x09 <= document[i] <= 0x0D):
-            i += 1
-        if i < length and document[i] == 0x3C:
-            found |= np.uint8(STARTS_MARKUP)
-        i = 0
-        limit = min(length, LONGEST_FIELD_NAME)
-        while i < limit:
-            c = document[i]
-            is_letter = 0x61 <= c | 0x20 <= 0x7A
-            if not (is_letter or c == 0x2D or 0x30 <= c <= 0x39 or c == 0x5F):
-                break
-            i += 1
-        if i < limit and (
-            (document[i] == 0x3A and i > 0)
-            or (i == 4 and load64(document, 0) & _FIVE_BYTES == _FROM_AND_BLANK)
-        ):
-            found |= np.uint8(STARTS_HEADER)
-        breaks = _count_broken_words(document, length, high & _HIGH_BITS != 0)
-        if breaks:
-            found |= np.uint8(BREAKS_WORD)
-        if breaks >= LEAST_BREAKS and breaks * LINES_A_BREAK >= _count_lines(document, length):
-            found |= np.uint8(BREAKS_WORDS)
-        flags[d] = found
+    length = np.uint64(len(document))
+    limit = np.uint64(len(folded)) - np.uint64(81)
+    shift = 0 if keep_case else 32  # From "A" to "a".
+    if i < length and document[i] < 0x80:
+        edges[n] = o
+        n += n & _1  # The open token ends.
+    while i < length and o <= limit:
+        size = min(length - i, _64)
+        breaks = within(document, i, 0, 9, 5)
+        blanks = breaks | within(document, i, 0, 32, 1)
+        before = min(size, np.uint64(count_trailing_zeros(~blanks)))
+        if before:
+            waiting = n > _0
+            i += before
+            continue
+        others = ~(blanks | within(document, i, 0, 33, 94))
+        size = min(size, np.uint64(count_trailing_zeros(others | (blanks & (blanks << _1)))))
+        if size == _0:
+            break
+        size -= (blanks >> (size - _1)) & _1  # A blank at the end waits.
+        if waiting:
+            waiting = False
+            folded[o] = 0x20
+            edges[n] = o
+            o += _1
+            edges[n + _1] = o
+            n += _2
+        fold_block(document, i, folded, o, shift)
+        breaks &= _ONES >> (_64 - size)
+        while breaks:
+            folded[o + np.uint64(count_trailing_zeros(breaks))] = 0x20
+            breaks &= breaks - _1
+        for edge in range(128):  # Of 64 tokens, real or not.
+            edges[n + np.uint64(edge)] = o + np.uint64((edge + 1) >> 1)
+        i += size
+        o += size
+        n += _2 * size
+    return i, o, n - np.uint64(n > _0 and n & _1 == _0), waiting
 
 
 @inlined
@@ -441,6 +370,16 @@ def tokens_by_table(
                     origins[_2 * at + _1] = begin + byte + _1
             if i < begin + _8:
                 resume = i + _64
+            if i >= length:
+                break
+        if cutting.rule == RULE_CHARACTERS and document[i] < 0x80 and not locate:
+            begin = i
+            i, o, n, blank_pending = take_characters(
+                document, cutting.keep_case, folded, edges, i, o, n, blank_pending
+            )
+            if i > begin:
+                last_class = np.uint8(0)
+                opened = ALONE if n > _0 else SEPARATE
             if i >= length:
                 break
         point, step = decode(document, i, length)

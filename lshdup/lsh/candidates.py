@@ -8,7 +8,6 @@ Exact duplicates share every bucket, so only one document of each shingle set is
 m duplicates would make m (m - 1) / 2 pairs. compare/expand_duplicates.py expands the answer to all.
 """
 
-import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -30,15 +29,22 @@ from lshdup.lsh.band_table import BandTable, build_band_table, scratch_bytes, so
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
 PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
+#: Pieces of pairs, and how far each comes.
+_Walk = Iterator[tuple[int, PairArrays]]
+
 #: Candidate pairs are yielded in pieces of at most this many, 8 bytes each.
 PIECE = 1 << 20
 
 #: Documents whose buckets are looked at together, unless a component is larger.
 _BLOCK = 1 << 14
 
+#: Bands that are walked together, each by itself, where a sieve is; and pairs of their pieces that
+#: are yielded together, whose documents are read at once.
+_BANDS_AT_ONCE, _TOGETHER = 16, 1 << 12
+
 #: Bands of so few rows make many candidates far below the threshold, which a sieve rejects: by so
 #: many rows of signatures, with this chance to reject a pair at the threshold.
-_FEW_ROWS, _SIEVE_ROWS, _SIEVE_CHANCE = 4, 256, 1e-6
+_FEW_ROWS, _SIEVE_ROWS, _SIEVE_CHANCE = 4, 192, 1e-6
 
 #: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
 #: gigabytes.
@@ -119,10 +125,10 @@ class Sieve:
         made: NDArray[np.uint8] = run.arrays.empty((len(documents), width), np.uint8)
         first = 0
         for each in self.signatures:
-            last = first + len(each)
+            last, lowest = first + len(each), each.view(np.uint8)[:, :: each.itemsize]
             for some in slices_of(len(documents) if width else 0):
                 own = (documents[some] >= first) & (documents[some] < last)
-                made[some][own] = each[documents[some][own] - first]
+                made[some][own] = lowest[documents[some][own] - first]
             first = last
         return made
 
@@ -367,11 +373,12 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
     total, bands = len(components.documents), components.bucket.shape[1]
     latest, others = (run.arrays.full(components.count, kernels.NO_BUCKET, np.uint32) for _ in "12")
 
-    def walk(block: slice, first: int, last: int) -> Iterator[tuple[int, PairArrays]]:
+    def walk(block: slice, first: int, last: int) -> _Walk:
         """Yield the pairs of some bands, in pieces, and how far they come."""
         documents = components.documents[block]
         before = run.arrays.empty((len(documents), last - first), np.uint32)
-        left, right = np.empty(PIECE, np.uint32), np.empty(PIECE, np.uint32)
+        room = PIECE if last - first == bands else PIECE // _BANDS_AT_ONCE + 1
+        left, right = np.empty(room, np.uint32), np.empty(room, np.uint32)
         state = np.array([0, first, kernels.NO_BUCKET, first])
         while state[0] < len(documents):
             n = kernels.bucket_pairs(
@@ -381,9 +388,9 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
             )  # fmt: skip
             yield block.start + int(state[0]), (left[:n].copy(), right[:n].copy())
 
-    def sift(block: slice, found: dict[int, list[PairArrays]], part: slice) -> None:
-        for band in list(found)[part]:
-            found[band] = [pairs for _, pairs in walk(block, band, band + 1)]
+    def advance(walks: list[_Walk], pieces: list[PairArrays | None], part: slice) -> None:
+        for at in range(len(walks))[part]:
+            _, pieces[at] = next(walks[at], (0, None))
 
     for block in components.blocks(_BLOCK):
         if not components.least:
@@ -391,14 +398,32 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
                 run.progress("candidates", done, total)
                 yield pairs
             continue
-        # Few pairs pass a sieve. Their order costs less than all bands at a time in the cache.
-        for start in range(0, bands, run.jobs):
-            found = {band: list[PairArrays]() for band in range(bands)[start : start + run.jobs]}
-            run_in_parts(len(found), run.jobs, partial(sift, block, found), least=1)
+        # Few pairs pass a sieve. Their order costs less than all bands at a time in the cache, and
+        # who verifies them reads documents of many at once.
+        held, room = list[PairArrays](), _TOGETHER
+        for start in range(0, bands, _BANDS_AT_ONCE):
+            some = range(bands)[start : start + _BANDS_AT_ONCE]
+            walks = [walk(block, band, band + 1) for band in some]
+            while walks:
+                pieces: list[PairArrays | None] = [None] * len(walks)
+                run_in_parts(len(walks), run.jobs, partial(advance, walks, pieces), least=1)
+                walks = [each for each, piece in zip(walks, pieces, strict=True) if piece]
+                for piece in filter(None, pieces):
+                    if held and len(piece[0]) > room:
+                        yield _join(held)
+                        held, room = [], _TOGETHER
+                    held.append(piece)
+                    room -= len(piece[0])
             done = block.start + (block.stop - block.start) * start // bands
             run.progress("candidates", done, total)
-            yield from itertools.chain(*found.values())
+        if held:
+            yield _join(held)
     run.progress("candidates", total, total)
+
+
+def _join(pieces: list[PairArrays]) -> PairArrays:
+    left, right = zip(*pieces, strict=True)
+    return np.concatenate(left), np.concatenate(right)
 
 
 def candidates_of(

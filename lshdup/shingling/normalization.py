@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from lshdup.base.forms import split_borders
 from lshdup.base.ragged import offsets_of
 from lshdup.kernels import text as k
+from lshdup.kernels.flags import LEAST_BREAKS, LINES_A_BREAK
 from lshdup.params import ShingleParams
 from lshdup.text.decoding import code_points, utf8_sizes
 
@@ -321,7 +322,7 @@ def hide_hyphens(text: bytes, params: ShingleParams) -> bytes:
     ]
     # Not each hyphen at the end of a line breaks a word. A text that breaks words does so often;
     # program text, tables, and prose that breaks none have such a hyphen in one line of 40 at most.
-    least = max(k.LEAST_BREAKS, len(re.findall(rb"\S.*", text)) / k.LINES_A_BREAK)
+    least = max(LEAST_BREAKS, len(re.findall(rb"\S.*", text)) / LINES_A_BREAK)
     if params.join_hyphens or sum(map(len, breaks)) >= least:
         for at, (part, broken) in enumerate(zip(parts, breaks, strict=True)):
             ends = [0, *chain.from_iterable(broken), len(part)]

@@ -14,6 +14,7 @@ from lshdup.base.mbox import is_mailbox
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError, ParameterError
+from lshdup.kernels import flags as flag_kernels
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import PADDING
@@ -36,7 +37,7 @@ from lshdup.text.mail import bare_mail_file
 #: The kernel's rule for each kind of tokens.
 TOKEN_RULES = {
     "word": text_kernels.RULE_PLAIN,
-    "char": text_kernels.RULE_PLAIN,
+    "char": text_kernels.RULE_CHARACTERS,
     "terms": text_kernels.RULE_TERMS,
     "ids": text_kernels.RULE_IDS,
     "symbols": text_kernels.RULE_SYMBOLS,
@@ -63,18 +64,18 @@ NO_SETS = RaggedSets.from_sets([])
 def inspect_texts(
     batch: TextBatch, params: ShingleParams
 ) -> tuple[NDArray[np.uint8], NDArray[np.bool_], NDArray[np.uint8]]:
-    """Return the flags of `kernels.text.inspect`, which documents of a batch may be something other
-    than plain UTF-8 text, and the forms of mails and of texts that begin as mails.
+    """Return the flags of `kernels.flags.inspect`, which documents of a batch may be other than
+    plain UTF-8 text, and the forms of mails and of texts that begin as mails.
     """
     count = len(batch.indices)
     flags = np.zeros(count, np.uint8)
-    text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+    flag_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
     special = np.ones(count, bool)
     if batch.is_text:
-        flags &= ~np.uint8(text_kernels.HAS_NUL)  # A border between parts has one.
+        flags &= ~np.uint8(flag_kernels.HAS_NUL)  # A border between parts has one.
     spans = batch.text, batch.starts, batch.lengths, flags
     if not params.encoding or batch.is_text:
-        broken = text_kernels.BREAKS_WORD if params.join_hyphens else text_kernels.BREAKS_WORDS
+        broken = flag_kernels.BREAKS_WORD if params.join_hyphens else flag_kernels.BREAKS_WORDS
         special = may_need_decoding(batch.names, *spans) | ((flags & broken) != 0)
     forms = find_mails(batch.names, batch.path, *spans, params)
     if batch.form:
@@ -116,7 +117,7 @@ def find_cutting(params: ShingleParams, flags: NDArray[np.uint8]) -> Cutting:
     There is no table if their tokens are found without.
     """
     in_blocks = params.tokens in ("word", "symbols")
-    has_high = bool((flags & text_kernels.HAS_HIGH).any())
+    has_high = bool((flags & flag_kernels.HAS_HIGH).any())
     if params.tokens == "ids" or (in_blocks and not has_high):
         table = NO_TABLE
     else:
@@ -363,7 +364,7 @@ class Shingler:
         texts = [hide_hyphens(text, self.params) for text in texts]
         batch = TextBatch.of(range(len(texts)), texts)
         flags = np.zeros(len(texts), np.uint8)
-        text_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+        flag_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         made, outcomes = self._run(batch, flags, 2)
         made = made.copy()
         denormal = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()

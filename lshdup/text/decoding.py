@@ -25,7 +25,7 @@ from lshdup.base.forms import (
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import offsets_of
 from lshdup.base.skipped import Reason
-from lshdup.kernels import text as kernels
+from lshdup.kernels import flags as kernels
 from lshdup.params import (
     DEFAULT_FORMATS,
     DEFAULT_MAX_BYTES,
@@ -90,7 +90,7 @@ def may_need_decoding(
 
     text : uint8 array, the bytes of all documents.
     starts, lengths : int64 arrays of shape (n,), in bytes of text.
-    flags : uint8 array of shape (n,), from `kernels.text.inspect`.
+    flags : uint8 array of shape (n,), from `kernels.flags.inspect`.
     Returns a bool array of shape (n,).
     """
     special: NDArray[np.bool_] = (flags & (kernels.HAS_NUL | kernels.STARTS_MARKUP)) != 0

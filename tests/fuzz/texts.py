@@ -12,6 +12,7 @@ import re
 import numpy as np
 
 from lshdup.base.skipped import Reason
+from lshdup.kernels import flags as flag_kernels
 from lshdup.kernels import text as kernels
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
@@ -153,7 +154,7 @@ class Texts:
         shingler = Shingler(params)
         batch = TextBatch.of(range(len(datas)), datas)
         flags = np.zeros(len(datas), np.uint8)
-        kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+        flag_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
         sets, outcomes, whole = run_fenced(shingler, batch, flags)
         if not whole:
             tally.found("memory before an array was written", params, datas)
@@ -166,16 +167,18 @@ class Texts:
             nul, high = b"\0" in data[:8192], not data.isascii()
             markup = data.removeprefix(codecs.BOM_UTF8).lstrip(b" \t\n\r\x0b\x0c").startswith(b"<")
             header = bool(HEADER.match(data))
-            right = nul * kernels.HAS_NUL + high * kernels.HAS_HIGH
-            right += markup * kernels.STARTS_MARKUP + header * kernels.STARTS_HEADER
+            right = nul * flag_kernels.HAS_NUL + high * flag_kernels.HAS_HIGH
+            right += markup * flag_kernels.STARTS_MARKUP + header * flag_kernels.STARTS_HEADER
             breaks, lines = len(BREAK.findall(data)), len(re.findall(rb"\S.*", data))
-            right += (breaks > 0) * kernels.BREAKS_WORD
-            right += (breaks >= max(3, lines / 20)) * kernels.BREAKS_WORDS
+            right += (breaks > 0) * flag_kernels.BREAKS_WORD
+            right += (breaks >= max(3, lines / 20)) * flag_kernels.BREAKS_WORDS
             if flags[i] != right:
                 tally.found("other flags", data, int(flags[i]))
             if outcome == (kernels.DONE if text is None else kernels.NOT_UTF8):
                 tally.found("UTF-8 or not", params, data, outcome)
-            elif flags[i] & (kernels.BREAKS_WORD if params.join_hyphens else kernels.BREAKS_WORDS):
+            elif flags[i] & (
+                flag_kernels.BREAKS_WORD if params.join_hyphens else flag_kernels.BREAKS_WORDS
+            ):
                 pass  # It is decoded; `_all_ways` compares its set.
             elif outcome == kernels.DONE and sets[i].tolist() != expected[i]:
                 tally.found("other set", params, data, sets[i].tolist(), expected[i])

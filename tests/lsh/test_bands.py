@@ -1,5 +1,6 @@
 """S-curve, plan, band table and candidates against published tables, the reference and recall."""
 
+import itertools
 import operator
 from itertools import combinations
 
@@ -127,15 +128,27 @@ def test_a_sieve_rejects_pairs_that_have_few_rows_in_common(signatures, least, s
         assert set(listed(candidates.candidate_pairs(RUN, table, sieve=sieve).pieces)) == expected
 
 
+def test_pieces_behind_a_sieve_are_small_however_many_pairs_pass(monkeypatch):
+    monkeypatch.setattr(candidates, "PIECE", 160)
+    monkeypatch.setattr(candidates, "_TOGETHER", 25)
+    rows = np.ones((40, 20), np.uint32)
+    rows[30:, 3:] = np.arange(10)[:, None]  # Others pass a few at a time.
+    table, _ = table_of(rows.tolist(), 20, 1)
+    met = candidates.candidate_pairs(RUN, table, sieve=candidates.Sieve((rows,), 3))
+    pieces = [list(zip(*piece, strict=True)) for piece in met.pieces]
+    assert max(map(len, pieces)) <= 25
+    assert sorted(itertools.chain(*pieces)) == list(itertools.combinations(range(40), 2))
+
+
 def test_only_short_bands_have_a_sieve_and_it_rejects_one_similar_pair_in_a_million():
     rows = np.zeros((2, 300), np.uint32)
     assert candidates.Sieve.of(band_plan.BandPlan(60, 5, 0.4, 0.99), 0.4, rows).signatures == ()
     for threshold in (0.2, 0.4, 0.5, 1.0):
         sieve = candidates.Sieve.of(band_plan.BandPlan(75, 4, 0.1, 0.9), threshold, rows)
-        assert sieve.signatures[0].shape == (2, 256)
-        chances = [0.0] * 257  # to agree in so many rows, by adding one row after the other
+        assert sieve.signatures[0].shape == (2, 192)
+        chances = [0.0] * 193  # to agree in so many rows, by adding one row after the other
         chances[0] = 1.0
-        for _ in range(256):
+        for _ in range(192):
             steps = zip(chances, [0.0, *chances], strict=False)
             chances = [threshold * one + (1 - threshold) * none for none, one in steps]
         assert sum(chances[: sieve.least]) <= 1e-6 < sum(chances[: sieve.least + 1])

@@ -73,13 +73,14 @@ def test_what_words_do_not_tell_apart():
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 62, 63, 64, 65, 127, 128, 129, 1000])
-@pytest.mark.parametrize("pattern", ["+", "a", "a+", "+a ", " ++", "ab", "_-", "aA0!~ "])
-def test_borders_of_words_of_64_bits(size, pattern):
-    """The loop for ASCII takes 64 characters at a time."""
+@pytest.mark.parametrize("pattern", ["+", "a", "a+", "+a ", " ++", "ab", "_-", "aA0!~ ", "a\n \t"])
+@pytest.mark.parametrize("tokens", ["symbols", "char"])
+def test_borders_of_words_of_64_bits(size, pattern, tokens):
+    """The loops for ASCII take 64 characters at a time."""
     text = (pattern * size)[:size]
-    params = ShingleParams(tokens="symbols", k=2)
+    params = ShingleParams(tokens=tokens, k=2)
     (found,) = Shingler(params).shingle_texts([text.encode()])
-    assert found.tolist() == sorted(set(reference.shingle_list(text, "symbols", 2)))
+    assert found.tolist() == sorted(set(reference.shingle_list(text, tokens, 2)))
 
 
 def test_tokens_stand_where_the_text_has_them():

@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
+from lshdup.kernels.flags import HAS_HIGH
 from lshdup.kernels.shingles import distinct_values
-from lshdup.kernels.text import DONE, HAS_HIGH, NOT_UTF8
+from lshdup.kernels.text import DONE, NOT_UTF8
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import RunLocator, locate_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
@@ -27,6 +28,7 @@ texts = st.one_of(
     st.text(st.sampled_from("abกดา\u0e31か゛ナ\uff85ー漢။ກខမ\u1780。・ (+"), max_size=60),
     st.text(max_size=40),
     st.text(st.characters(max_codepoint=127), max_size=300),
+    st.text(st.sampled_from("aB-  \n\t\x0b\x1cé\u0301"), min_size=50, max_size=250),
 )
 
 
@@ -50,6 +52,7 @@ def test_tokens_and_shingles_in_order(text, tokens):
     expected = reference.TOKENS[tokens](reference.normal_form(text))
     assert [token.decode() for token in found] == expected
     assert shingles.tolist() == reference.shingle_list(text, tokens, params.k)
+    assert sets_of([text], tokens=tokens)[0].tolist() == sorted(set(shingles.tolist()))
     counted = zip(expected) if tokens in ("char", "terms") else reference.reached(expected)
     ends = [at + len(each) for at, each in enumerate(counted)]
     located, k = locate_shingles(text.encode(), params), len(expected) - len(shingles) + 1
