@@ -112,9 +112,12 @@ def rejoined(text, always=False):
 
 
 def is_folded(c, fold):
-    """Marks of Hebrew and Arabic that make no other letter; with "accents" also U+0300–036F."""
+    """Marks of Hebrew and Arabic that make no other letter; with "accents" also U+0300–036F. Not
+    every Python knows those that Unicode 15 and 16 have added.
+    """
     is_mark = unicodedata.category(c) == "Mn" and ord(c) not in (0x653, 0x654, 0x655)
     is_mark = is_mark and unicodedata.name(c, "").startswith(("HEBREW", "ARABIC"))
+    is_mark = is_mark or c in "\u0897\U00010efd\U00010efe\U00010eff"
     return fold != "none" and (is_mark or (fold == "accents" and 0x300 <= ord(c) <= 0x36F))
 
 

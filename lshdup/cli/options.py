@@ -59,8 +59,9 @@ _output = partial(option, group="Output")
 #: What chooses among DOCS, or reads DOCS: a command without DOCS continues from the store.
 _of_docs = partial(_documents, requires=("DOCS",))
 
-#: Of documents that are compared by their bytes alone, no text is read.
+#: Of documents that are compared by their bytes alone, no text is read; ids have no characters.
 _NO_TEXT = ("--same bytes",)
+_NO_CHARACTERS = (*_NO_TEXT, "--tokens ids")
 
 #: Which texts of rows and files are compared.
 text_source_options = stack(
@@ -97,9 +98,10 @@ documents_options = stack(
     setting("--format-memory", type=Size(), default="2GB", metavar="BYTES",
             help="Most memory for one: bytes, or like 500MB."),
     text_source_options,
-    _of_docs("--archives", is_flag=True, brief=True,
+    _of_docs("--archives", is_flag=True, brief=True, excludes=("--tokens ids",),
              help="Open archives in folders too: tar, zip, WARC, wiki dumps."),
     _of_docs("--split", type=Pattern(), default="", metavar="HOW", show_default="no",
+             excludes=("--tokens ids",),
              help="Documents in files: heading (Markdown, reStructuredText, HTML), page (PDF), "
                   "paragraph, or REGEX: from each line that matches."),
 )  # fmt: skip
@@ -112,16 +114,18 @@ text_options = stack(
     _shingles("--keep-case", is_flag=True, help="No case folding."),
     _shingles("--no-normalize", is_flag=True, help="No Unicode normalization (NFKC)."),
     _shingles("--join-hyphens", is_flag=True, show_default="where they end one line in 20",
+             excludes=(*_NO_CHARACTERS, "--tokens terms"),
               help="Words broken by a hyphen at the end of a line are whole."),
-    _shingles("--fold", type=click.Choice(FOLDS), default=_SHINGLE.fold,
+    _shingles("--fold", type=click.Choice(FOLDS), default=_SHINGLE.fold, excludes=_NO_CHARACTERS,
               help="Drop the vowel signs of Arabic and Hebrew, or these and all accents."),
-    _documents("--encoding", default="", metavar="NAME", excludes=_NO_TEXT,
+    _documents("--encoding", default="", metavar="NAME", excludes=_NO_CHARACTERS,
                show_default="UTF-8, byte-order marks, else detected",
                help="Read every document as this."),
     _documents("--markup", type=click.Choice(MARKUP), default=_SHINGLE.markup,
-               excludes=_NO_TEXT, metavar="HOW",
+               excludes=_NO_CHARACTERS, metavar="HOW",
                help="Of HTML: auto, visible (rows too), or keep the tags."),
-    _documents("--mail", is_flag=True, excludes=_NO_TEXT, help="Text with mail headers is mail."),
+    _documents("--mail", is_flag=True, excludes=_NO_CHARACTERS,
+               help="Text with mail headers is mail."),
     _documents("--mail-headers", is_flag=True, help="All headers of mails."),
     _documents("--mail-quotes", type=click.Choice(MAIL_QUOTES),
                default=_SHINGLE.mail_quotes, metavar="keep|drop", help="Quoted lines."),

@@ -60,7 +60,10 @@ signatures | --include=x --exclude=x --gitignore --hidden --follow --max-bytes=1
 signatures | --text-field=x --id-field=x --archives --split=x | without DOCS
 pairs d | --plot=p.png | without --histogram
 shingle d | --format=csv -o=x | without --show
-pairs d --tokens ids | --text-field=a --id-field=a --noisy | with --tokens ids
+pairs d --tokens ids | --text-field=a --id-field=a --noisy --split=x --archives | with --tokens ids
+pairs d --tokens ids | --fold=marks --join-hyphens --encoding=cp437 --mail | with --tokens ids
+pairs d --tokens terms | --join-hyphens | with --tokens terms
+clusters d --same bytes | --fold=marks --join-hyphens | with --same bytes
 accuracy d --bands 9 | --epsilon=0.1 --runs=2 | with --bands
 accuracy d --found | --epsilon=0.1 --runs=2 --sample=3 --queries=x --plot=p.png | with --found
 accuracy d | --sample=3 --queries=x | without --bands

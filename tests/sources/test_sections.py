@@ -80,7 +80,9 @@ def markdown_titles(text):
 
 def sections(text):
     """The starts and names of sections of a text in Markdown."""
-    titles = ((at, "#" + " ".join(words.split())) for at, words in markdown_titles(text))
+    titles = (
+        (at, "#" + " ".join(words.split()).replace("/", "_")) for at, words in markdown_titles(text)
+    )
     found = [each for each in titles if each[1] != "#"]
     before = text.encode()[: found[0][0]] if found else b""
     return [(0, "#")] * bool(before.strip()) + found
