@@ -113,11 +113,17 @@ class Sieve:
     def of(
         cls, plan: BandPlan, threshold: float, *signatures: NDArray[np.uint32] | None
     ) -> "Sieve":
-        """Return the sieve for pairs of this similarity: an open one where bands have many rows."""
+        """Return the sieve for pairs of this similarity: an open one where bands have many rows.
+
+        Bands of one shape have one sieve, that of the lowest threshold they serve: so what met at
+        one threshold is what meets at a higher one.
+        """
         if plan.rows > _FEW_ROWS:
             return cls()
         known = tuple(each[:, :_SIEVE_ROWS] for each in signatures if each is not None)
-        return cls(known, least_agreement(known[0].shape[1], threshold, _SIEVE_CHANCE))
+        served = (1 - (1 - plan.recall) ** (1 / plan.bands)) ** (1 / plan.rows)
+        lowest = min(served, threshold)
+        return cls(known, least_agreement(known[0].shape[1], lowest, _SIEVE_CHANCE))
 
     def digests(self, run: Run, documents: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """Return a byte of each row of documents: uint8 array of shape (m, rows)."""
