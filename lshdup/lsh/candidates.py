@@ -113,11 +113,17 @@ class Sieve:
     def of(
         cls, plan: BandPlan, threshold: float, *signatures: NDArray[np.uint32] | None
     ) -> "Sieve":
-        """Return the sieve for pairs of this similarity: an open one where bands have many rows."""
+        """Return the sieve for pairs of this similarity: an open one where bands have many rows.
+
+        Bands of one shape have one sieve, that of the lowest threshold they serve: so what met at
+        one threshold is what meets at a higher one.
+        """
         if plan.rows > _FEW_ROWS:
             return cls()
         known = tuple(each[:, :_SIEVE_ROWS] for each in signatures if each is not None)
-        return cls(known, least_agreement(known[0].shape[1], threshold, _SIEVE_CHANCE))
+        served = (1 - (1 - plan.recall) ** (1 / plan.bands)) ** (1 / plan.rows)
+        lowest = min(served, threshold)
+        return cls(known, least_agreement(known[0].shape[1], lowest, _SIEVE_CHANCE))
 
     def digests(self, run: Run, documents: NDArray[np.uint32]) -> NDArray[np.uint8]:
         """Return a byte of each row of documents: uint8 array of shape (m, rows)."""
@@ -360,7 +366,8 @@ def candidate_pairs(
     The pieces are (left, right), uint32 arrays, left < right.
 
     Cost: one step a pair and common band, two a document and band. Memory: one piece, 9 bytes a
-    document of the collection, and 8 bytes a band for each document that shares a bucket.
+    document of the collection, and 8 bytes a band for each document that shares a bucket; 256 bytes
+    more for each of these with a sieve.
     """
     run.progress("candidates", 0, 0)
     shared = SharedBuckets.of(run, table, max_bucket, origins)
