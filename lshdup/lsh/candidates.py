@@ -405,8 +405,8 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
                 run.progress("candidates", done, total)
                 yield pairs
             continue
-        # Few pairs pass a sieve. Their order costs less than all bands at a time in the cache, and
-        # who verifies them reads documents of many at once.
+        # Few pairs pass a sieve: a band at a time stays in the cache, and small pieces are yielded
+        # together, because the documents of a piece are read at once.
         held, room = list[PairArrays](), _TOGETHER
         for start in range(0, bands, _BANDS_AT_ONCE):
             some = range(bands)[start : start + _BANDS_AT_ONCE]
