@@ -57,15 +57,22 @@ def _library() -> ctypes.CDLL | None:
 
 def _features() -> frozenset[str]:
     """Return what the first processor has; nothing where the system does not tell."""
+    return frozenset(processor().get("flags", "").split())
+
+
+def processor() -> dict[str, str]:
+    """Return what the system says of the first processor, by names in lower case; {} if nothing."""
+    found: dict[str, str] = {}
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as file:
-            lines = (line.partition(":") for line in file)
-            return next(
-                (frozenset(values.split()) for name, _, values in lines if name[:5] == "flags"),
-                frozenset(),
-            )
+            for line in iter(file.readline, "\n"):
+                name, colon, value = line.partition(":")
+                if not colon:
+                    break
+                found[name.strip().lower()] = value.strip()
     except OSError:
-        return frozenset()
+        return {}
+    return found
 
 
 # --- the build of a wheel ---
