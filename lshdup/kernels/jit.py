@@ -193,7 +193,12 @@ def _load(function: Callable[..., Any], symbol: str, kinds: list[str]) -> int:
     code = cache.read(symbol, version) if is_own else None
     if code is None:
         code = _compile(function, symbol, kinds, version if is_own else "")
-    return images.load(code, symbol)
+    address = images.load(code)
+    if address is not None:
+        return address
+    from lshdup.kernels.native import machine_code
+
+    return machine_code.load(code, symbol)
 
 
 def _compile(function: Callable[..., Any], symbol: str, kinds: list[str], version: str) -> bytes:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO
 
 from lshdup.kernels.native import pack
-from lshdup.kernels.native.prebuilt import processor
 
 _SUFFIX = ".kernel"
 _UNFINISHED = ".kernel-part"
@@ -34,15 +33,17 @@ def version_of(compiler: str) -> str:
     import llvmlite  # and not its binding, which loads LLVM
 
     return (
-        f"{pack.digest_of_sources()} {compiler} {sys.platform} {describe_processor()} "
+        f"{pack.digest_of_sources()} {compiler} {sys.platform} {_describe_processor()} "
         f"llvmlite {llvmlite.__version__}"
     )
 
 
 @functools.cache
-def describe_processor() -> str:
-    """Return all that machine code depends on: what the system says, or LLVM where it is silent."""
-    # The speed of the moment differs from run to run.
+def _describe_processor() -> str:
+    """Return what machine code depends on: as the system describes it, or LLVM where it is silent.
+
+    What differs from one moment to the next, such as the frequency, is left out.
+    """
     fields = {k: v for k, v in processor().items() if "mhz" not in k and "mips" not in k}
     if fields:
         return f"{os.uname().machine} {fields}"
@@ -50,6 +51,21 @@ def describe_processor() -> str:
 
     features = llvm.get_host_cpu_features().flatten()
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
+
+
+def processor() -> dict[str, str]:
+    """Return what the system says of the first processor, by names in lower case; {} if nothing."""
+    found: dict[str, str] = {}
+    try:
+        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as file:
+            for line in iter(file.readline, "\n"):
+                name, colon, value = line.partition(":")
+                if not colon:
+                    break
+                found[name.strip().lower()] = value.strip()
+    except OSError:
+        return {}
+    return found
 
 
 def read(symbol: str, version: str) -> bytes | None:

@@ -41,8 +41,8 @@ def link(code: bytes, symbol: str) -> bytes | None:
     """
     if code[:6] != b"\x7fELF\2\1":
         return None
-    (table,), (count,) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<H", code, 60)
-    headers = struct.iter_unpack("<IIQQQQIIQQ", code[table : table + 64 * count])
+    (start,), (count,) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<H", code, 60)
+    headers = struct.iter_unpack("<IIQQQQIIQQ", code[start : start + 64 * count])
     sections = [(*each[1:3], *each[4:9]) for each in headers]
     image, starts, calls = bytearray(), dict[int, int](), dict[str, int]()
     for number, (kind, flags, offset, size, _, _, align) in enumerate(sections):
@@ -51,8 +51,8 @@ def link(code: bytes, symbol: str) -> bytes | None:
             starts[number] = len(image)
             image += code[offset : offset + size]
     _, _, offset, size, names, *_ = next(each for each in sections if each[0] == _SYMBOLS)
-    symbols = []
-    for name, _, _, section, value, _ in struct.iter_unpack("<IBBHQQ", code[offset:offset + size]):
+    symbols, table = [], code[offset : offset + size]
+    for name, _, _, section, value, _ in struct.iter_unpack("<IBBHQQ", table):
         start = sections[names][2] + name
         text = code[start : code.index(0, start)].decode()
         if not section and text and text not in calls:
@@ -73,12 +73,10 @@ def link(code: bytes, symbol: str) -> bytes | None:
     return _MAGIC + " ".join([str(dict(symbols)[symbol]), *slots]).encode() + b"\n" + image
 
 
-def load(code: bytes, symbol: str) -> int:
-    """Load machine code of a kernel, as `machine_code` returns it; return where it begins."""
+def load(code: bytes) -> int | None:
+    """Load an image; return the address at which the kernel begins, or None if it is no image."""
     if not code.startswith(_MAGIC):
-        from lshdup.kernels.native import machine_code
-
-        return machine_code.load(code, symbol)
+        return None
     line, _, image = code.partition(b"\n")
     begin, *slots = line.removeprefix(_MAGIC).decode().split()
     memory = mmap.mmap(-1, len(image), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -57,22 +57,9 @@ def _library() -> ctypes.CDLL | None:
 
 def _features() -> frozenset[str]:
     """Return what the first processor has; nothing where the system does not tell."""
+    from lshdup.kernels.native.cache import processor
+
     return frozenset(processor().get("flags", "").split())
-
-
-def processor() -> dict[str, str]:
-    """Return what the system says of the first processor, by names in lower case; {} if nothing."""
-    found: dict[str, str] = {}
-    try:
-        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as file:
-            for line in iter(file.readline, "\n"):
-                name, colon, value = line.partition(":")
-                if not colon:
-                    break
-                found[name.strip().lower()] = value.strip()
-    except OSError:
-        return {}
-    return found
 
 
 # --- the build of a wheel ---
