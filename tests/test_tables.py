@@ -22,7 +22,9 @@ class Near(NamedTuple):
 
 def rows_of(fields=("name", "score", "same")):
     columns = NAMES, np.array([1.0, 0.5, 1 / 3]), np.array([True, False, True])
-    return Rows(fields, columns), list(zip(*map(list, columns), strict=True))
+    return Rows(fields, columns), list(
+        zip(NAMES, [1.0, 0.5, 1 / 3], [True, False, True], strict=True)
+    )
 
 
 def test_rows_are_the_list_of_their_tuples():
@@ -50,13 +52,14 @@ def test_rows_are_the_list_of_their_tuples():
 
 
 def test_groups_are_lists_of_lists():
+    require("parquet", "pyarrow")
     rows, tuples = rows_of()
     groups = Groups(rows, np.array([0, 2, 3]))
     wanted = [tuples[:2], tuples[2:]]
     assert groups == wanted == list(groups) == groups[:] == [groups[0], groups[-1]]
     assert repr(groups) == repr(wanted)
     assert pickle.loads(pickle.dumps(groups)) == wanted
-    arrow = require("parquet", "pyarrow").table(groups)
+    arrow = groups.to_arrow()
     assert arrow.column_names == ["group", "name", "score", "same"]
     assert arrow["group"].to_pylist() == [1, 1, 2]
     assert not len(Groups(rows[:0], np.zeros(1, np.int64)).to_arrow())

@@ -65,9 +65,6 @@ class Table(Sequence[T]):
         frame: pl.DataFrame = _import("polars").DataFrame(self._cells())
         return frame
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
     def _cells(self) -> dict[str, Any]:
         cells = map(_as_utf8, self.columns)
         return dict(zip(self.fields, cells, strict=True))
@@ -92,7 +89,8 @@ class Rows(Table[T]):
         self._fields, self.columns = fields, tuple(columns)
         names: Any = getattr(fields, "_fields", fields)
         self.fields = tuple(names)
-        self._row: Callable[[Iterable[Any]], T] = getattr(fields, "_make", tuple)
+        make: Any = tuple
+        self._row: Callable[[Iterable[Any]], T] = getattr(fields, "_make", make)
 
     def __len__(self) -> int:
         return len(self.columns[0])
