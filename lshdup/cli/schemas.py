@@ -62,14 +62,18 @@ def make_schema(name: str) -> Schema:
     >>> make_schema("pairs")["properties"]["similarity"]
     {'type': 'number', 'minimum': 0, 'maximum': 1}
     """
-    stem, _, ending = name.partition(".")
-    name = f"{stem}.{ending or 'jsonl'}"
-    if name not in (names := list_schemas()):
-        hint = did_you_mean(name, names, "`lshdup help schema {}`".format)
+    names, (stem, _, ending) = list_schemas(), name.partition(".")
+    if f"{stem}.{ending or 'jsonl'}" not in names:
+        known = names if ending else [each.partition(".")[0] for each in names]
+        hint = did_you_mean(name, known, "`lshdup help schema {}`".format)
         message = f"there is no schema {quoted(name)}"
         raise ParameterError(message, hint or "`lshdup help schema` lists the names")
     title = f"{_KNOWN.get(stem, stem)}: {'one document' if ending == 'json' else 'one line'}"
-    made = {"$schema": _DRAFT, "$id": f"urn:lshdup:{VERSION}:{name}", "title": title}
+    made = {
+        "$schema": _DRAFT,
+        "$id": f"urn:lshdup:{VERSION}:{stem}.{ending or 'jsonl'}",
+        "title": title,
+    }
     if stem in _KNOWN:
         return made | _of_known_pairs()
     if ending != "json":
