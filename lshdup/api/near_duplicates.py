@@ -18,6 +18,7 @@ from lshdup.api.options import (
     refuse_nothing,
     run_of,
 )
+from lshdup.api.rows import Groups, Rows
 from lshdup.collection.set_source import side_of
 from lshdup.compare.clusters import list_clusters
 from lshdup.compare.comparing import find_neighbours
@@ -27,6 +28,9 @@ from lshdup.errors import ParameterError
 from lshdup.lsh import band_plan
 from lshdup.lsh.candidates import LSH, candidates_of, documents_to_compare
 from lshdup.params import BandParams, ClusterParams, PairParams, Params
+
+#: Columns of near-duplicates of one document.
+_NEAR = ("name", "similarity")
 
 
 class NearDuplicates:
@@ -87,7 +91,7 @@ class NearDuplicates:
         refuse_nothing(run, documents, self._answer.collection, params)
         self.minhash = MinHash.of_collection(run, self._answer.collection)
 
-    def of(self, doc: str | int) -> list[tuple[str, float]]:
+    def of(self, doc: str | int) -> Rows[tuple[str, float]]:
         """Return (name, exact similarity) of the near-duplicates, most similar first.
 
         Of containment: of the documents that are inside the document, or that it is inside of.
@@ -96,7 +100,7 @@ class NearDuplicates:
         row, index = self.minhash.row(doc), self._answer.index
         collection, sets = self.minhash.collection, self.minhash.sets
         if not len(sets[row]):
-            return []
+            return Rows(_NEAR, ((), np.zeros(0)))
         side = side_of(self._run, collection, sets)
         run, measure = self._run, "containment" if index is None else "jaccard"
         sides = Sides.of(run, side, duplicate_of=None if index is None else index.duplicate_of)
@@ -105,31 +109,24 @@ class NearDuplicates:
         else:
             met = candidates_of(index.table, np.ascontiguousarray(index.table.keys[:, row]))
         near = find_neighbours(run, sets[row], met, sides, self.threshold, measure, itself=row)
-        names = self.minhash.all_docs()
-        scores = near.similarity.real.tolist()
-        return [
-            (names[other], score)
-            for other, score in zip(near.documents.tolist(), scores, strict=True)
-        ]
+        names = map(self.minhash.all_docs().__getitem__, near.documents.tolist())
+        return Rows(_NEAR, (list(names), near.similarity.real))
 
-    def pairs(self) -> list[tuple[str, str, float]]:
+    def pairs(self) -> Rows[tuple[str, str, float]]:
         """Return (name, name, exact similarity) of all pairs, in the order of `lshdup pairs`.
 
         Of containment, the first document is inside the second one.
         """
-        names = self.minhash.all_docs()
-        return [
-            (names[left], names[right], score)
-            for *pair, scores in self._answer.pairs.pieces()
-            for left, right, score in zip(
-                *(each.tolist() for each in (*pair, scores.real)), strict=True
-            )
-        ]
+        none = np.zeros(0, np.uint32)
+        parts = (none, none, np.zeros(0)), *self._answer.pairs.pieces()
+        left, right, scores = map(np.concatenate, zip(*parts, strict=True))
+        names = np.array(self.minhash.all_docs(), object)
+        return Rows(("a", "b", "similarity"), (names[left], names[right], scores.real))
 
-    def clusters(self) -> list[list[tuple[str, float]]]:
+    def clusters(self) -> Groups[tuple[str, float]]:
         """Return the clusters of two or more, the largest first, as `lshdup clusters` does.
 
-        Each is a list of (name, exact similarity to the first), which is kept: of files the one
+        Each is a sequence of (name, exact similarity to the first), which is kept: of files the one
         with the shortest path, of texts the first. Raise ParameterError for containment.
         """
         if self._answer.index is None:
@@ -148,12 +145,9 @@ class NearDuplicates:
             order,
         ).clusters
         listed = list_clusters(groups)
-        names = self.minhash.all_docs()
-        made: list[list[tuple[str, float]]] = [[] for _ in range(groups.count)]
-        numbers, documents = listed.numbers.tolist(), listed.documents.tolist()
-        for number, document in zip(numbers, documents, strict=True):
-            made[number - 1].append((names[document], float(groups.similarity[document])))
-        return made
+        offsets = np.searchsorted(listed.numbers, np.arange(1, groups.count + 2))
+        names = np.array(self.minhash.all_docs(), object)[listed.documents]
+        return Groups(Rows(_NEAR, (names, groups.similarity[listed.documents])), offsets)
 
     @staticmethod
     def near_duplicate_detector(
