@@ -89,7 +89,7 @@ def test_tests_are_chosen_by_what_they_enter_and_survivors_are_printed(
     tests = ["tests/base/a.py::slow", "tests/cli/b.py::quick", "tests/cli/c.py::elsewhere"]
     lines = (f"{3 - number} {test}\n" for number, test in enumerate(tests))
     (tmp_path / "seconds").write_text("".join(lines))
-    entered = zip(tests, (at, at, "lshdup/api.py:1"), strict=True)
+    entered = zip(tests, (at, at, "lshdup/api/minhash.py:1"), strict=True)
     (tmp_path / "1").write_text("".join(f"> {test}\n{each}\n" for test, each in entered))
     assert trying.Reached(tmp_path).tests_of(faults[0]) == tests[:2]
     monkeypatch.setattr(trying, "Copy", NoCopy)

@@ -1,0 +1,171 @@
+"""The keywords of programs -> parameters, a run, and the collection of their documents."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypedDict
+
+import numpy as np
+
+from lshdup.base.ragged import distinct
+from lshdup.base.run import Run, count_processors
+from lshdup.base.wording import did_you_mean
+from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
+from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
+from lshdup.collection.from_texts import collect_texts
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import FEW_TOKENS, DocumentParams, Params, ShingleParams, SketchParams
+from lshdup.shingling.shingler import Shingler
+from lshdup.sources.finding import find_documents
+
+#: A folder or file, a mapping of names to texts, or texts, whose names are then "0", "1", …
+Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `MinHash` and `NearDuplicates`; defaults are those of the command line."""
+
+    #: How a text becomes a shingle set: see `ShingleParams`. R1's terms are ``tokens="terms"``.
+    tokens: str
+    k: int | None
+    bag: bool
+    normalize: bool
+    keep_case: bool
+    join_hyphens: bool
+    fold: str
+    markup: str
+    mail: bool
+    min_tokens: int
+    hash_key: str
+    #: "fast", "classic" or "linear" (see `lshdup.lsh.signatures`), and the source of randomness.
+    scheme: str
+    seed: int
+    #: The filter: shingles of more documents than this limit, and shingles of these texts.
+    ignore_common: float
+    templates: Iterable[str]
+    #: Of files of records: the fields of a record with its text and its name.
+    text_field: str
+    id_field: str
+    #: Threads; None: one a processor. The result is the same for any number.
+    jobs: int | None
+
+
+def run_of(options: Options) -> Run:
+    """Return a run that says nothing, with as many threads as `jobs` says."""
+    return Run.quiet(options.get("jobs") or count_processors())
+
+
+def collect_documents(
+    run: Run, documents: Documents, params: Params, options: Options
+) -> Collection:
+    """Return a collection with its sets and signatures, filtered."""
+    collection = _collect_sets(run, documents, params)
+    if not is_filtered(options):
+        return sketch_collection(run, collection, params.sketch)
+    texts = list(map(str.encode, options.get("templates", ())))
+    template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
+    least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
+    request = FilterRequest(template, options.get("ignore_common", 0.0), least)
+    shingle_filter = build_filter(run, collection, request)
+    filtered = filter_collection(run, collection, shingle_filter)
+    return sketch_collection(run, filtered, params.sketch)
+
+
+def _collect_sets(run: Run, documents: Documents, params: Params) -> Collection:
+    shingle = params.shingle
+    if isinstance(documents, str | os.PathLike):
+        ids = shingle.tokens == "ids"
+        found = find_documents(run, [os.fsencode(documents)], params.documents, id_lists=ids)
+        collection = collect(run, found, shingle, keep=EVERY_SET)
+        refuse_nothing(run, documents, collection, params)
+        return collection
+    if params.documents != DocumentParams():
+        message = "text_field and id_field are of files of records, not of texts"
+        raise ParameterError(message, "leave them out; the keys of a mapping are names")
+    return collect_texts(documents, shingle)
+
+
+def refuse_nothing(run: Run, documents: Documents, collection: Collection, params: Params) -> None:
+    """Raise InputError if a folder or file holds no documents, or only records without texts."""
+    if not isinstance(documents, str | os.PathLike) or len(collection.documents):
+        return
+    skipped = [each.skipped for each in collection.skipped]
+    find_documents(run.but(skipped=skipped.append), [os.fsencode(documents)], params.documents)
+    row = next((each for each in skipped if each.reason.is_of_row), None)
+    if row is not None:
+        message = f"{documents}: no record has a text ({os.fsdecode(row.name)}: {row.reason})"
+        hint = "name its field with text_field, or give texts: a list, or a mapping of names"
+        raise InputError(message, hint)
+    if not collection.skipped:
+        message = f"{documents}: there are no documents in it"
+        raise InputError(message, "name a folder with text files")
+
+
+# --- keywords -> parameters -----------------------------------------------------------------------
+
+#: Options of the command line whose keywords have other names.
+_KEYWORDS = {"perms": "num_permutations", "bands": "num_bands"}
+
+
+def params_of(perms: int, options: Options, *others: str) -> Params:
+    """Return the parameters that keywords say. others : keywords that are none of `Options`.
+
+    Raise ParameterError for an unknown keyword, or a value outside its domain.
+    """
+    known = ("num_permutations", *Options.__annotations__, *others)
+    for name in options:
+        if name not in known:
+            message = f"{name!r} is no keyword here"
+            names = f"there are {', '.join(known)}"
+            raise ParameterError(message, " ".join((did_you_mean(name, known), names)).strip())
+    for name, value in (("k", options.get("k")), ("jobs", options.get("jobs"))):
+        is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if value is not None and not (is_whole and value >= 1):
+            must = "at least 1" if is_whole else "a whole number"
+            message = f"{name} is {value!r}; it must be {must}"
+            raise ParameterError(message, "or None, for the default")
+    if isinstance(options.get("templates"), str):
+        message = f"templates is {options['templates']!r}; it must be a list of str"
+        raise ParameterError(message)
+    shingle = ShingleParams(
+        options.get("tokens", "word"),
+        options.get("k") or 0,
+        options.get("bag", False),
+        options.get("normalize", True),
+        options.get("keep_case", False),
+        join_hyphens=options.get("join_hyphens", False),
+        fold=options.get("fold", "none"),
+        markup=options.get("markup", "auto"),
+        mail=options.get("mail", False),
+        min_tokens=options.get("min_tokens", 0),
+        secret=os.fsencode(options.get("hash_key", "")),
+    )
+    sketch = SketchParams(options.get("scheme", "fast"), perms, options.get("seed", 1))
+    fields = DocumentParams(
+        text_field=options.get("text_field", ""), id_field=options.get("id_field", "")
+    )
+    return Params(documents=fields, shingle=shingle, sketch=sketch)
+
+
+@contextmanager
+def in_keywords() -> Iterator[None]:
+    """Name keywords instead of options of the command line in the errors of a block."""
+
+    def name_keywords(words: str) -> str:
+        return re.sub(
+            r"(?<![\w-])(?:--|-(?=k\b))([a-z][a-z-]*)",
+            lambda option: _KEYWORDS.get(option[1], option[1].replace("-", "_")),
+            words,
+        )
+
+    try:
+        yield
+    except ParameterError as error:
+        raise ParameterError(name_keywords(error.message), name_keywords(error.hint)) from None
+
+
+def is_filtered(options: Options) -> bool:
+    """Return whether keywords say which shingles are filtered."""
+    return bool(options.get("ignore_common") or options.get("templates"))
