@@ -152,15 +152,19 @@ class Verifier:
     """Verification of pairs by similarity; the counts grow while they come.
 
     Equal keys mean equal sets. If the set of a document of the right side is lost, and none of its
-    exact duplicates is there, signatures decide.
+    exact duplicates is there, signatures decide; with `estimates` of any side, also of one alone.
 
     candidates : number of candidates.
     by_estimate : number of candidates that an estimate has decided, rejected ones too.
     """
 
-    def __init__(self, run: Run, sides: Sides, threshold: float) -> None:
+    def __init__(
+        self, run: Run, sides: Sides, threshold: float, *, estimates: bool = False
+    ) -> None:
         self._run, self._sides, self._threshold = run, sides, threshold
-        self._split = len(sides.left.sizes)
+        # The documents from `_first` on may be lost; they are of the right side from `_split` on.
+        self._split = len(sides.left.sizes) if sides.right is not None else 0
+        self._first = 0 if estimates else len(sides.left.sizes)
         self._is_lost = np.zeros(len(sides.sizes), bool)
         self._by_duplicate: NDArray[np.int64] | None = None
         self._estimated = [np.zeros(0, np.uint64)]
@@ -176,7 +180,7 @@ class Verifier:
         pieces : (left, right), uint32 arrays, which are overwritten.
         """
         sides, counted = self._sides, self._count(pieces)
-        if sides.right is None:
+        if sides.right is None and self._first:
             yield from verify_jaccard(self._run, counted, sides.sizes, sides.sets, self._threshold)
             return
         for left, right in counted:
@@ -195,22 +199,23 @@ class Verifier:
         yield left[same], right[same], np.ones(int(same.sum()))
         left, right = left[~same], right[~same]
         left, right = keep_possible(left, right, sizes, self._threshold)
-        known_lost = self._is_lost[right]
+        known_lost = self._is_lost[left] | self._is_lost[right]
         rest = left[known_lost], right[known_lost]
         left, right = left[~known_lost], right[~known_lost]
         yield from verify_jaccard(
             self._run, [(left.copy(), right.copy())], sizes, self._sets, self._threshold
         )
-        lost = self._is_lost[right]
+        lost = self._is_lost[left] | self._is_lost[right]
         yield self._estimate(
             np.concatenate([rest[0], left[lost]]), np.concatenate([rest[1], right[lost]])
         )
 
     def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
         sets = self._sides.sets(documents)
-        lost = np.flatnonzero((sets.sizes == 0) & (documents >= self._split))
+        lost = np.flatnonzero((sets.sizes == 0) & (documents >= self._first))
         if len(lost):
-            sets = self._replace_by_duplicates(sets, documents, lost)
+            right = lost[documents[lost] >= self._split]
+            sets = self._replace_by_duplicates(sets, documents, right)
             self._is_lost[documents[lost[sets.sizes[lost] == 0]]] = True
         return sets
 
@@ -218,8 +223,7 @@ class Verifier:
         self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
     ) -> RaggedSets:
         """Return the sets; for positions in `lost`, sets of exact duplicates whose files exist."""
-        right, duplicate_of = self._sides.right, self._sides.duplicate_of
-        assert right is not None
+        right, duplicate_of = self._sides.right or self._sides.left, self._sides.duplicate_of
         if self._by_duplicate is None:
             self._by_duplicate = np.argsort(duplicate_of, kind="stable")
         starts, ends = (
@@ -237,14 +241,13 @@ class Verifier:
 
     def _estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> Columns:
         a, b = left.astype(np.int64), right.astype(np.int64)
-        mine, others = self._sides.left.signatures, self._sides.right
-        assert mine is not None
-        assert others is not None
+        mine, others = self._sides.left, self._sides.right or self._sides.left
+        assert mine.signatures is not None
         assert others.signatures is not None
         share = np.empty(len(left))
         for start in range(0, len(left), _ESTIMATED_AT_ONCE):
             part = slice(start, start + _ESTIMATED_AT_ONCE)
-            both = mine[a[part]], others.signatures[b[part] - self._split]
+            both = mine.signatures[a[part]], others.signatures[b[part] - self._split]
             rows = np.arange(len(both[0]))
             pool = np.concatenate(both)
             share[part] = estimate(self._run, pool, rows, rows + len(rows)).similarity
