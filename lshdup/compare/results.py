@@ -2,7 +2,7 @@
 
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,14 +138,19 @@ class Matches:
 
     left : int64 array of shape (m,), the document that is looked up.
     documents : int64 array of shape (m,), one of the index.
-    similarity : float64 array of shape (m,).
+    similarity : scores of shape (m,).
     estimated : bool array of shape (m,), whether the similarity is an estimate, as a set is lost.
     """
 
     left: NDArray[np.int64]
     documents: NDArray[np.int64]
-    similarity: NDArray[np.float64]
+    similarity: Scores
     estimated: NDArray[np.bool_]
+
+    def take(self, rows: NDArray[Any]) -> "Matches":
+        """Return some of the matches, by their numbers or flags."""
+        columns = self.left, self.documents, self.similarity, self.estimated
+        return Matches(*(column[rows] for column in columns))
 
 
 @dataclass(frozen=True)

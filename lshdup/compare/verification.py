@@ -110,14 +110,15 @@ def verify_jaccard(
     run: Run,
     pieces: Iterable[PairArrays],
     sizes: NDArray[np.int64],
-    source: SetSource,
+    source: "SetSource | FetchedSets",
     threshold: float,
 ) -> Iterator[Columns]:
     """Yield the candidate pairs whose exact similarity is at least the threshold, in any order.
 
     pieces : (left, right), uint32 arrays, which are overwritten.
     sizes : int64 array of shape (n,), size of the set of each document.
-    source : called with ascending documents for their sets.
+    source : called with ascending documents for their sets; or the sets that an earlier call has
+        fetched from it.
 
     Yields pieces of (left, right, similarity).
 
@@ -125,7 +126,7 @@ def verify_jaccard(
     sets of the one before. A set is fetched once if pairs come cluster by cluster, unless the sets
     of its cluster exceed the limit.
     """
-    fetched = _FetchedSets(len(sizes), source)
+    fetched = source if isinstance(source, FetchedSets) else FetchedSets(len(sizes), source)
     for piece in pieces:
         left, right = keep_possible(*piece, sizes, threshold)
         start = 0
@@ -146,6 +147,31 @@ def verify_jaccard(
             keep = similarity >= threshold
             yield fetched.documents[a[keep]], fetched.documents[b[keep]], similarity[keep]
             start = end
+
+
+class FetchedSets:
+    """The sets of one block of pairs."""
+
+    def __init__(self, n: int, source: SetSource) -> None:
+        self.documents = np.zeros(0, np.uint32)
+        self._sets = RaggedSets.concatenate([])
+        self._row_of = np.zeros(n, np.uint32)
+        self._is_fetched = np.zeros(n, bool)
+        self._source = source
+
+    def sets_of(self, wanted: NDArray[np.int64]) -> tuple[RaggedSets, NDArray[np.uint32]]:
+        """Return the sets of at least these ascending documents, and the row of each in them."""
+        missing = wanted[~self._is_fetched[wanted]]
+        if len(missing):
+            known = wanted[self._is_fetched[wanted]]
+            # The memory of sets that are no longer wanted is free before new ones come.
+            self._sets = self._sets.take(self._row_of[known].astype(np.int64))
+            self._sets = RaggedSets.concatenate([self._sets, self._source(missing)])
+            self._is_fetched[self.documents] = False
+            self.documents = np.concatenate([known, missing]).astype(np.uint32)
+            self._is_fetched[self.documents] = True
+            self._row_of[self.documents] = np.arange(len(self.documents), dtype=np.uint32)
+        return self._sets, self._row_of
 
 
 class Verifier:
@@ -183,8 +209,9 @@ class Verifier:
         if sides.right is None and self._first:
             yield from verify_jaccard(self._run, counted, sides.sizes, sides.sets, self._threshold)
             return
+        fetched = FetchedSets(len(sides.sizes), self._sets)
         for left, right in counted:
-            yield from self._verify_piece(left, right)
+            yield from self._verify_piece(left, right, fetched)
 
     def _count(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
         for piece in pieces:
@@ -192,7 +219,7 @@ class Verifier:
             yield piece
 
     def _verify_piece(
-        self, left: NDArray[np.uint32], right: NDArray[np.uint32]
+        self, left: NDArray[np.uint32], right: NDArray[np.uint32], fetched: FetchedSets
     ) -> Iterator[Columns]:
         keys, sizes = self._sides.keys, self._sides.sizes
         same = keys[left] == keys[right]
@@ -203,7 +230,7 @@ class Verifier:
         rest = left[known_lost], right[known_lost]
         left, right = left[~known_lost], right[~known_lost]
         yield from verify_jaccard(
-            self._run, [(left.copy(), right.copy())], sizes, self._sets, self._threshold
+            self._run, [(left.copy(), right.copy())], sizes, fetched, self._threshold
         )
         lost = self._is_lost[left] | self._is_lost[right]
         yield self._estimate(
@@ -255,31 +282,6 @@ class Verifier:
         self.by_estimate += len(left)
         self._estimated.append(pack_pairs(left[keep], right[keep]))
         return left[keep], right[keep], share[keep]
-
-
-class _FetchedSets:
-    """The sets of one block of pairs."""
-
-    def __init__(self, n: int, source: SetSource) -> None:
-        self.documents = np.zeros(0, np.uint32)
-        self._sets = RaggedSets.concatenate([])
-        self._row_of = np.zeros(n, np.uint32)
-        self._is_fetched = np.zeros(n, bool)
-        self._source = source
-
-    def sets_of(self, wanted: NDArray[np.int64]) -> tuple[RaggedSets, NDArray[np.uint32]]:
-        """Return the sets of at least these ascending documents, and the row of each in them."""
-        missing = wanted[~self._is_fetched[wanted]]
-        if len(missing):
-            known = wanted[self._is_fetched[wanted]]
-            # The memory of sets that are no longer wanted is free before new ones come.
-            self._sets = self._sets.take(self._row_of[known].astype(np.int64))
-            self._sets = RaggedSets.concatenate([self._sets, self._source(missing)])
-            self._is_fetched[self.documents] = False
-            self.documents = np.concatenate([known, missing]).astype(np.uint32)
-            self._is_fetched[self.documents] = True
-            self._row_of[self.documents] = np.arange(len(self.documents), dtype=np.uint32)
-        return self._sets, self._row_of
 
 
 def _tiled(

@@ -11,6 +11,7 @@ m duplicates would make m (m - 1) / 2 pairs. compare/expand_duplicates.py expand
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -503,9 +504,14 @@ def row_of(rows: Mapping[str, int], doc: str | int) -> int:
     """
     row = rows.get(str(doc))
     if row is None:
-        message = f"no document is called {doc!r}; names: {join_names(map(repr, rows))}"
-        raise KeyError(message)
+        raise unknown_name(doc, rows)
     return row
+
+
+def unknown_name(doc: str | int, names: Iterable[str]) -> KeyError:
+    """Return the error for a name that no document has. names : of all documents."""
+    some = map(repr, islice(names, 11))
+    return KeyError(f"no document is called {doc!r}; names: {join_names(some)}")
 
 
 class LSH:
