@@ -89,7 +89,8 @@ class Layer:
     def find_names(self, names: Iterable[bytes]) -> NDArray[np.int64]:
         """Return the document of each name that is not removed, or -1: int64 array."""
         rows = self._names.match(StringTable.from_strings(names))
-        rows[(rows >= 0) & self.removed[rows]] = -1
+        there = np.flatnonzero(rows >= 0)
+        rows[there[self.removed[rows[there]]]] = -1
         return rows
 
     def index(self, params: BandParams) -> Index:
