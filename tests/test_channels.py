@@ -167,6 +167,20 @@ def test_the_recipe_of_conda_is_that_of_the_project():
     assert recipe["about"] == about | {"license_file": project["license-files"][0]}
 
 
+def test_what_the_page_shows_is_there():
+    """Inputs of the action, and the hook."""
+    text = (ROOT / "docs/how-to/scripts-and-ci.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.S)
+    workflow, hooks = map(yaml.safe_load, blocks)
+    (step,) = [
+        each for each in workflow["jobs"]["duplicates"]["steps"] if "/lshdup@" in each["uses"]
+    ]
+    assert {*step["with"]} <= {*load("action.yml")["inputs"]}
+    assert [each["id"] for each in hooks["repos"][0]["hooks"]] == ["lshdup"]
+    (line,) = re.findall(r"runs `lshdup (pairs .*?)`", text)
+    assert line in load("action.yml")["runs"]["steps"][-1]["run"]
+
+
 def test_actions_are_pinned():
     """Those of others by a version, at least."""
     files = [ROOT / "action.yml", *(ROOT / ".github/workflows").iterdir()]
