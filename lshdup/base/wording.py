@@ -163,6 +163,6 @@ def utf8_text(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def json_line(columns: Iterable[str], row: Sequence[Cell]) -> bytes:
+def json_line(columns: Sequence[str], row: Sequence[Cell]) -> bytes:
     """Return a row as a line of JSON Lines, in ASCII, without its end."""
     return json.dumps(dict(zip(columns, map(json_cell, row), strict=True))).encode("ascii")

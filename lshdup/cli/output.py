@@ -139,20 +139,20 @@ class Target:
         """
         if self._on_terminal():
             pieces = ([list(map(_escape, column)) for column in piece] for piece in pieces)
-        is_clear, style = True, self.style
+        is_clear, style, names = True, self.style, tuple(columns)
         with self.stream() as stream:
             if style == "table":
-                for line in self._table(columns, _join_pieces(pieces), total, layout):
+                for line in self._table(names, _join_pieces(pieces), total, layout):
                     stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
             elif style == "tsv":
                 separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
-                head = [[[name] for name in columns]] if self.header else []
+                head = [[[name] for name in names]] if self.header else []
                 for piece in chain(head, pieces):
                     data = _tsv_lines(piece, separator, end)
                     stream.write(data)
                     n = len(piece[0])
                     tabs, ends = data.count(b"\t"), data.count(b"\n")
-                    clear = tabs == n * (len(columns) - 1) and ends == n and b"\r" not in data
+                    clear = tabs == n * (len(names) - 1) and ends == n and b"\r" not in data
                     is_clear &= self.nul or clear
             elif style == "parquet":
                 from lshdup.cli.parquet import write_parquet
@@ -161,8 +161,8 @@ class Target:
             else:
                 rows = _join_pieces(pieces)
                 if style == "csv" and self.header is not False:
-                    rows = chain([columns], rows)
-                for part in _PARTS[style](columns, rows):
+                    rows = chain([names], rows)
+                for part in _PARTS[style](names, rows):
                     stream.write(part)
         return is_clear
 
@@ -222,7 +222,7 @@ class Target:
 
     def _table(
         self,
-        columns: "Columns",
+        columns: Sequence[str],
         rows: Iterator[Sequence[Cell]],
         total: int | None,
         layout: Layout | None,

@@ -41,9 +41,8 @@ def write_parquet(
     with pq.ParquetWriter(stream, schema) as writer:
         for piece in pieces:
             made = [_array_of(pa, *each) for each in zip(fields, piece, strict=True)]
-            arrays, clear = zip(*made, strict=True)
-            is_clear &= all(clear)
-            waiting.append(pa.record_batch(arrays, schema=schema))
+            is_clear &= all(clear for _, clear in made)
+            waiting.append(pa.record_batch([array for array, _ in made], schema=schema))
             size = sum(each.nbytes for each in waiting)
             if size > _GROUP_BYTES or sum(map(len, waiting)) >= _GROUP_ROWS:
                 writer.write_table(pa.Table.from_batches(waiting, schema))

@@ -20,8 +20,9 @@ from lshdup.base.atomic import check_writable
 from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
 from lshdup.cli.layouts import table
 from lshdup.cli.output import FORMATS, Target, cut_pieces
+from lshdup.version import __version__
 from tests import golden
-from tests.conftest import part
+from tests.conftest import part, require
 from tests.running import clean_environment, run_many
 
 #: Each listing of docs/reference/columns.md, and a command line that prints it. A new listing is
@@ -108,7 +109,8 @@ def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
     """What is printed, byte for byte, as it was looked at (control characters as ^[ by `cat -v`);
     and the columns and types of JSON that are documented.
     """
-    formats = {None: ("", *FORMATS), 80: ("", *FORMATS) if listing == "pairs" else ("", "table")}
+    texts = [kind for kind in FORMATS if kind != "parquet"]
+    formats = {None: ("", *texts), 80: ("", *texts) if listing == "pairs" else ("", "table")}
     ways = [
         (["--format", kind] if kind else [], columns)
         for columns, kinds in formats.items()
@@ -167,6 +169,44 @@ def check_row(row, listing):
     assert names in (list(LISTINGS[listing]), list(types))
     for name, cell in row.items():
         check_cell(cell, types.get(name, SHARE), (listing, name))
+
+
+@pytest.mark.parametrize("listing", part(COMMANDS, 3))
+def test_parquet_has_the_rows_of_jsonl_and_the_documented_types(listing, folder):
+    """An independent reader finds each cell; a byte that is not UTF-8 is an escape of JSON."""
+    pq = require("parquet", "pyarrow.parquet")
+    ways = [
+        [COMMANDS[listing], *options]
+        for options in (["-q", "--format", "jsonl"], ["-o", "o.parquet"])
+    ]
+    (code, lines, err), (_, printed, said) = run_many([(way, None) for way in ways], folder)
+    assert (code, printed) == (0, b""), err
+    rows, table = list(map(json.loads, lines.splitlines())), pq.read_table(folder / "o.parquet")
+    of = OF.get(listing, listing)
+    types = LISTINGS[of] | OPTIONAL.get(of, {})
+    for field in table.schema:
+        column = types.get(field.name, SHARE)
+        names = {str: "string", int: "int64", float: "double", bool: "bool"}
+        assert (str(field.type), field.nullable) == (names[column.cell], column.nullable), field
+    if listing not in MEASURED:
+        found = table.to_pylist()
+        assert [list(row.items()) for row in found] == [
+            [(name, as_utf8(cell)) for name, cell in row.items()] for row in rows
+        ]
+        assert (b"not UTF-8: those of o.parquet hold" in said) == (rb"\udc" in lines)
+    made = json.loads(table.schema.metadata[b"lshdup"])
+    assert (made["listing"], made["command"]) == (of, of.partition("-")[0])
+    assert made["lshdup"] == __version__
+    named = re.search(r" -t (\S+)", COMMANDS[listing])
+    assert named is None or float(named[1]) in made["parameters"].values()
+
+
+def as_utf8(cell):
+    return (
+        re.sub("[\udc80-\udcff]", lambda c: f"\\u{ord(c[0]):x}", cell)
+        if isinstance(cell, str)
+        else cell
+    )
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,8 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
         else:
             rows = _rows(session, collection, indexed, documents, options)
         if not wide:
-            columns = Columns(columns.listing, dict(list(columns.types.items())[:-1]))
+            types = {name: each for name, each in columns.types.items() if name != "query"}
+            columns = Columns(columns.listing, types)
             rows = (row[:-1] for row in rows)
         first = list(islice(rows, 1))
         print_rows(session.console, target, columns, chain(first, rows))
