@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lshdup.base.atomic import check_writable
-from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE
+from lshdup.cli.columns import COMPARISON, COUNT, DOCUMENT, LISTINGS, OPTIONAL, SHARE, columns_of
 from lshdup.cli.layouts import table
 from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.version import __version__
@@ -202,11 +203,8 @@ def test_parquet_has_the_rows_of_jsonl_and_the_documented_types(listing, folder)
 
 
 def as_utf8(cell):
-    return (
-        re.sub("[\udc80-\udcff]", lambda c: f"\\u{ord(c[0]):x}", cell)
-        if isinstance(cell, str)
-        else cell
-    )
+    escape = partial(re.sub, "[\udc80-\udcff]", lambda c: f"\\u{ord(c[0]):x}")
+    return escape(cell) if isinstance(cell, str) else cell
 
 
 @pytest.mark.parametrize(
@@ -268,6 +266,12 @@ def test_every_name_survives_every_format(tmp_path_factory, left, right):
     if is_clear:
         lines = [line.split(b"\t") for line in data.split(b"\n")[:-1]]
         assert lines == [[a, b, b"0.5", b""] for a, b, *_ in rows]
+    pq, columns = require("parquet", "pyarrow.parquet"), columns_of("pairs")
+    is_clear, data = written("parquet")
+    read = pq.read_table(io.BytesIO(data)).to_pylist()
+    wanted = [(as_utf8(os.fsdecode(a)), as_utf8(os.fsdecode(b)), *rest) for a, b, *rest in rows]
+    assert [tuple(row.values()) for row in read] == wanted
+    assert is_clear == all(os.fsencode(name) in names for row in wanted for name in row[:2])
     lines = written("table")[1].split(b"\n")
     assert len(lines) == 2 + len(rows) + 1
     assert not any(each in line for line in lines for each in (b"\r", b"\t", b"\x1c"))
