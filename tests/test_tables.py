@@ -138,9 +138,7 @@ def test_what_fails_leaves_the_older_file(tmp_path):
         ("clusters --removed p.parquet", "Parquet files need pyarrow"),
     ],
 )
-def test_a_table_that_cannot_be_written_is_refused_early(
-    refused, here, monkeypatch, line, said
-):
+def test_a_table_that_cannot_be_written_is_refused_early(refused, here, monkeypatch, line, said):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert said in refused(f"{line} d")
     assert not list(here.iterdir())

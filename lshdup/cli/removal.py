@@ -4,8 +4,6 @@ list, and files with columns that say what may go.
 
 import sys
 from collections.abc import Iterable, Iterator
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -15,7 +13,7 @@ from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.skipped import Reason
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import chance, count_of, printable
-from lshdup.cli.columns import ANNOTATIONS, OF_MAILS, REMOVED, Columns
+from lshdup.cli.columns import ANNOTATIONS, Columns, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
 from lshdup.cli.output import Target, WriteOptions, format_of, print_pieces
@@ -87,7 +85,7 @@ def write(
     options: WriteOptions,
     clusters: "Clusters",
     opened: "Comparison",
-    more: "Iterable[tuple[Iterable[str], More]]" = (),
+    more: "Iterable[More]" = (),
     *,
     copies_go: bool = True,
 ) -> None:
@@ -100,7 +98,7 @@ def write(
     session, options : of the command.
     clusters : documents of OTHER are behind those of DOCS.
     opened : the documents.
-    more : further columns of the list: their names, and what makes them.
+    more : makers of further columns of the list.
     copies_go : whether rows with the id and the text of a row that stays go.
 
     """
@@ -115,10 +113,10 @@ def write(
     refuse_nothing(compared, opened.here)
     gone = Gone.of(opened, clusters, copies_go=copies_go)
     noun = "mail" if documents.kinds.isdisjoint(ROWS) else "row"
-    of_mails = [(OF_MAILS, lambda rows, _kept: opened.mails.columns(rows))] if opened.mails else []
-    types, makers = zip((REMOVED, None), *more, *of_mails, strict=True)
-    columns = Columns(f"{click.get_current_context().info_name}-removed", reduce(or_, types))
-    pieces = gone.list(opened, clusters, makers[1:])
+    of_mails = [lambda rows, _kept: opened.mails.columns(rows)] if opened.mails else []
+    listing = f"{click.get_current_context().info_name}-removed"
+    columns = columns_of(listing, optional=bool(opened.mails))
+    pieces = gone.list(opened, clusters, [*more, *of_mails])
     list_removed(console, options, columns, pieces, f"removed {noun}")
     written = write_without(
         session.run, gone.documents, gone.rows, options.write, open_target,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, printable
 from lshdup.cli import removal
-from lshdup.cli.columns import MAY_GO, TEXT, Columns, columns_of
+from lshdup.cli.columns import TEXT, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_groups, find_matches, open_removal
 from lshdup.cli.layouts import groups as lay_out_groups
@@ -54,9 +54,7 @@ def list_groups(
     if sums is not None:
         rows = _find_dropped(answer, options.emit)
         listed = removals.list_may_go(answer.opened, answer.result.clusters, rows, sums)
-        removal.list_removed(
-            console, options, Columns("clusters-may-go", MAY_GO), listed, "document"
-        )
+        removal.list_removed(console, options, columns_of("clusters-may-go"), listed, "document")
     if options.annotate is not None:
         removal.annotate(session, options, answer.opened, answer.result.clusters)
     if options.write is not None:

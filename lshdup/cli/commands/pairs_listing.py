@@ -17,7 +17,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct
 from lshdup.base.wording import Cell, count_of
 from lshdup.cli import removal
-from lshdup.cli.columns import CONTAINED, TEXT, Columns, columns_of
+from lshdup.cli.columns import TEXT, Columns, columns_of
 from lshdup.cli.find_pairs import (
     find_matches,
     find_pairs,
@@ -144,8 +144,7 @@ def _write(
     def describe(rows: NDArray[np.int64], kept: NDArray[np.int64]) -> list[list[Any]]:
         return [share[rows].tolist(), relations(sizes[rows], sizes[kept])]
 
-    more = [(CONTAINED, describe)]
-    removal.write(session, options, found.clusters, opened, more, copies_go=False)
+    removal.write(session, options, found.clusters, opened, [describe], copies_go=False)
 
 
 def _rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:

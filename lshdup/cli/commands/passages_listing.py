@@ -14,7 +14,7 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.wording import chance, count_of
 from lshdup.cli import layouts, messages, removal
-from lshdup.cli.columns import REMOVED_PASSAGES, Columns, columns_of
+from lshdup.cli.columns import columns_of
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
@@ -319,7 +319,7 @@ def _write(
     rows = len(np.unique(repeats.documents[is_cut]))
     again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
     removed = listing.removed(repeats, uncut, again)
-    columns = Columns("passages-removed", REMOVED_PASSAGES)
+    columns = columns_of("passages-removed")
     removal.list_removed(console, options, columns, removed, "repeat")
     console.say(
         f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
