@@ -388,8 +388,8 @@ def _output_options(formats: tuple[str, ...]) -> Callable[[F], F]:
                      help="NUL after every field, for xargs -0."),
         plain_option("-o", "--output", type=OutputPath(str), metavar="FILE", group="Output",
                      brief=True,
-                     help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson "
-                          "says the format, unless --format is typed."),
+                     help="Write there instead. The ending .tsv, .csv, .json, .jsonl, .ndjson "
+                          "or .parquet says the format, unless --format is typed."),
     )  # fmt: skip
 
 
