@@ -208,6 +208,8 @@ class DocumentList:
     def path_of(self, name: bytes) -> bytes:
         """Return a path that starts from home as one from the current folder."""
         refuse_if(b"\0" in name, "a path with NUL in it")
+        if name in self.record_files.streams:  # opened anew, it is read from its beginning
+            return b"/dev/fd/%d" % self.record_files.streams[name].fileno()
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
     def find_file(self, path: str) -> bytes | None:
