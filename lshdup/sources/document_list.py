@@ -273,7 +273,7 @@ class DocumentList:
         if self._is_named_by_path(kind):
             return ""
         row = f"row {self.locations.starts[index] + 1} of" if kind == Kind.PARQUET else "in"
-        return f"{row} {os.fsdecode(self.path(index))}"
+        return f"{row} {os.fsdecode(self.typed_files_of(np.array([index]))[0])}"
 
     def count_lines_before(self, index: int) -> int | None:
         """Return the number of lines of its file before a document; None if it is a part of another

@@ -214,16 +214,18 @@ class Finder:
         folder, kind = usable_folder(self.run.arrays.folder()), self.params.stdin
         message = f"{printable(name)} cannot be copied to {folder or tempfile.gettempdir()}"
         with explained(message, MORE_ROOM, InputError):
-            copy = self.streams[name] = temporary_file(folder, buffering=0)
-            source, is_stdin = (0, True) if name == STDIN else (name, False)
-            with open(source, "rb", closefd=not is_stdin) as stream:  # noqa: PTH123 (bytes path)
+            copy = self.streams[name] = temporary_file(folder)
+            is_stdin = name == STDIN
+            with open(0 if is_stdin else name, "rb", closefd=not is_stdin) as stream:
                 shutil.copyfileobj(stream, copy, CHUNK)
-        self._found[name] = os.fstat(copy.fileno())
-        ending = os.fsencode(f".{kind}")
-        is_mail = kind == "mbox"
-        self.records[name] = Kind.MBOX if is_mail else classify_file(
-            ending, named=True, field_given=True, archives=True
-        )
+            copy.flush()
+            if not copy.tell():
+                self.run.warn(f"{printable(name)} is empty")
+        self._found[name], self._has_links = os.fstat(copy.fileno()), True  # as /dev/fd/N is one
+        self.records[name] = Kind.MBOX
+        if kind != "mbox":
+            ending = os.fsencode(f".{kind}")
+            self.records[name] = classify_file(ending, named=True, field_given=True, archives=True)
 
     def _files(self) -> DocumentList:
         """Return the files that were found and are not too large."""
@@ -237,7 +239,7 @@ class Finder:
         names, params = sorted(self._found), self.params
         table = StringTable.from_strings(names)
         stats = stat_files(self.run, table)
-        for at, name in enumerate(names) if self._named or self._has_links or self.streams else ():
+        for at, name in enumerate(names) if self._named or self._has_links else ():
             if (status := self._found[name]) is not None:
                 stats.sizes[at], stats.mtimes[at] = status.st_size, status.st_mtime_ns
                 stats.failed.pop(at, None)

@@ -296,9 +296,7 @@ class RecordFiles:
         for unpacked in self._unpacked.values():
             unpacked.file.close()
 
-    def list_records(
-        self, run: Run, path: bytes, kind: Kind, name: bytes
-    ) -> RecordList | None:
+    def list_records(self, run: Run, path: bytes, kind: Kind, name: bytes) -> RecordList | None:
         """Return the records of a file; None if --split finds none in it: it is one document.
 
         name : what names of members and sections begin with.

@@ -105,7 +105,11 @@ def load_or_build_index(
             trim_memory()  # What reading kept.
             index = build_index(run, collection, params)
             trim_memory()
-        if (save or request.documents) and store is not None and (stored is None or stored[1] != params):
+        if (
+            (save or request.documents)
+            and store is not None
+            and (stored is None or stored[1] != params)
+        ):
             results_io.save_index(store, collection, index, params)
         return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
 

@@ -359,9 +359,9 @@ def _sign_documents(
     """Collect and save the signatures of documents.
 
     Sets are kept if they fit into `memory` bytes, and for verification where reading a document
-    again is slow, or impossible; they are saved only if a reader of office formats made many of them, archives
-    would be unpacked again, or a stream had them. Common shingles are counted in all unfiltered sets, which are collected
-    first and saved. Without a store nothing is saved.
+    again is slow, or impossible; they are saved only if a reader of office formats made many of
+    them, archives would be unpacked again, or a stream had them. Common shingles are counted in all
+    unfiltered sets, which are collected first and saved. Without a store nothing is saved.
     """
     sketch, store, memo = merge_params(SketchParams, request.given), run.store, None
     if wanted is not None and wanted.ignore_common:
