@@ -99,28 +99,24 @@ def test_a_stream_of_each_kind_is_what_a_file_is(kind, run, here):
 def test_pipes_are_read_as_files_are(run, here):
     """Process substitution, and pipes with names, on either side."""
     texts = make_texts(12)
-    (here / "a.jsonl.gz").write_bytes(gzip.compress(rows_of(texts[:6])))
+    (here / "z.jsonl.gz").write_bytes(gzip.compress(rows_of(texts[:6])))
     (here / "b.jsonl").write_bytes(rows_of(texts[4:]))
-    wanted = run("pairs a.jsonl.gz b.jsonl --no-store").rows
-    got = in_bash("lshdup pairs <(zcat a.jsonl.gz) <(cat b.jsonl) --stdin jsonl -q", here)
-    printed = got.out.replace(b"/dev/fd/63", b"a.jsonl.gz").replace(b"/dev/fd/62", b"b.jsonl")
-    rows = [line.split("\t") for line in printed.decode().splitlines()]
-    assert len(rows) > 4
-    # In the order of the names, b comes first now.
-    assert sorted([*sorted(row[:2]), *row[2:]] for row in rows) == sorted(wanted)
+    wanted = run("pairs z.jsonl.gz b.jsonl --no-store").out
+    assert wanted
+    got = in_bash("lshdup pairs <(zcat z.jsonl.gz) <(cat b.jsonl) --stdin jsonl -q", here)
+    printed = got.out.replace(b"/dev/fd/63", b"z.jsonl.gz").replace(b"/dev/fd/62", b"b.jsonl")
+    assert printed == wanted
     os.mkfifo(here / "pipe")
-    for line, code in (
-        ("cat b.jsonl > pipe & lshdup clusters pipe --stdin jsonl -q --write -", 0),
-        ("cat b.jsonl > pipe & lshdup clusters a.jsonl.gz --against pipe --stdin jsonl -q", 0),
-        ("cat b.jsonl | lshdup clusters a.jsonl.gz - --stdin jsonl -q", 0),
-        ("cat b.jsonl | lshdup clusters a.jsonl.gz - - --stdin jsonl -q", 0),
+    for line in (
+        "cat b.jsonl > pipe & lshdup clusters pipe --stdin jsonl -q --write -",
+        "cat b.jsonl > pipe & lshdup clusters z.jsonl.gz --against pipe --stdin jsonl -q",
+        "cat b.jsonl | lshdup clusters z.jsonl.gz - --stdin jsonl -q",
+        "cat b.jsonl | lshdup clusters z.jsonl.gz - - --stdin jsonl -q",
     ):
         file = line.partition("lshdup ")[2].replace("pipe", "b.jsonl").replace("- - ", "b.jsonl ")
         file = file.replace(" - ", " b.jsonl ").replace("--stdin jsonl", "--no-store")
-        got = in_bash(line, here)
-        assert got.code == code, got
+        got = in_bash(line, here).ok()
         assert got.out.replace(b"-:", b"b.jsonl:").replace(b"pipe:", b"b.jsonl:") == run(file).out
-    assert not (here / ".lshdup").exists()
 
 
 def test_a_step_keeps_the_sets_of_a_stream_and_other_commands_keep_nothing(run, here):
