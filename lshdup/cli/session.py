@@ -352,8 +352,8 @@ def _check_streams(given: dict[str, Any], documents: tuple[bytes, ...]) -> None:
             message = "standard input is no document here"
             raise InputError(
                 message,
-                "of records in it, say the kind: --stdin jsonl; of one document, ask with "
-                "`lshdup query -`; name the file ./- if that is meant",
+                "say what records it holds, as --stdin jsonl, or ask with `lshdup query -`, or "
+                "name the file ./- if that is meant",
             )
         if given.get("files_from") == STDIN:
             message = "standard input is named twice: as DOCS, and by --files-from"

@@ -145,7 +145,7 @@ ROWS = rows_of(make_texts(6))
 @pytest.mark.parametrize(
     ("line", "stdin", "code", "said"),
     [
-        ("pairs -", ROWS, 2, "say the kind: --stdin jsonl"),
+        ("pairs -", ROWS, 2, "say what records it holds, as --stdin jsonl"),
         ("pairs - --stdin jsonl", b"", 0, "- is empty"),
         ("pairs - --stdin jsonl --check", b"", 2, "nothing was checked"),
         ("pairs - --stdin jsonl", b"no json\n" + ROWS, 2, "-:1: row that is no JSON object"),
