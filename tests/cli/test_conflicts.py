@@ -61,7 +61,8 @@ signatures | --text-field=x --id-field=x --archives --split=x | without DOCS
 pairs d | --plot=p.png | without --histogram
 shingle d | --format=csv -o=x | without --show
 pairs d --tokens ids | --text-field=a --id-field=a --noisy --split=x --archives | with --tokens ids
-pairs d --tokens ids | --fold=marks --join-hyphens --encoding=cp437 --mail --stdin=csv | with --tokens ids
+pairs d --tokens ids | --fold=marks --join-hyphens --encoding=cp437 --mail | with --tokens ids
+pairs d --tokens ids | --stdin=csv | with --tokens ids
 pairs d --tokens terms | --join-hyphens | with --tokens terms
 clusters d --same bytes | --fold=marks --join-hyphens | with --same bytes
 accuracy d --bands 9 | --epsilon=0.1 --runs=2 | with --bands
