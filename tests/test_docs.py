@@ -190,7 +190,7 @@ def test_set_up_commands():
         ("the newest Python", "if \"$lint/machine/bin/python\" -c 'import llvmlite'"),
         ("the newest Python", "LSHDUP_REQUIRE=formats,parquet,plot,prebuilt,zstd"),
         ("the newest Python", "-m pytest $parallel $core tests/kernels"),
-        ("the README's tests", "export LSHDUP_REQUIRE=formats,fuzz,kernels,parquet,plot,zstd"),
+        ("the README's", "LSHDUP_REQUIRE=formats,fuzz,kernels,pandas,parquet,plot,polars,zstd"),
         ("drawn faults", '-m tests.mutants --reached "$lint/reached" --draw 24 --seed "$commit"'),
         ("the lowest versions", "$core tests/cli tests/passages tests/views tests/store tests/"),
         ("what takes long", "--editable '.[test,fuzz]'"),

@@ -133,11 +133,14 @@ def number_buckets(
 
 @inlined
 def may_be_similar(digests: U8Matrix, least: int, a: int, b: int) -> bool:
-    """Return whether the digests of two positions have `least` bytes in common."""
-    common = 0
+    """Return whether the digests of two positions, of fewer than 256 bytes, have `least` in common.
+
+    A count of one byte, so that the processor compares 32 or 64 at a time.
+    """
+    common = np.uint8(0)
     for j in range(digests.shape[1]):
-        common += digests[a, j] == digests[b, j]
-    return bool(common >= least)
+        common = np.uint8(common + np.uint8(digests[a, j] == digests[b, j]))
+    return bool(np.int64(common) >= least)
 
 
 @inlined
