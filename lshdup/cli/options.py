@@ -86,6 +86,10 @@ documents_options = stack(
                metavar="FILE",
                help="Names of documents or folders, one a line or with NUL behind each, as of "
                     "`find -print0`; - is standard input."),
+    plain_option("--stdin", type=click.Choice(params.STREAMS), excludes=("--tokens ids",),
+             metavar="KIND", group="Documents", requires=("DOCS",),
+             help="What is in DOCS - (standard input), and in pipes, perhaps compressed: "
+                  f"{', '.join(params.STREAMS)}."),
     _of_docs("--include", multiple=True, metavar="GLOB",
              help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
     _of_docs("--exclude", multiple=True, metavar="GLOB", brief=True,

@@ -49,7 +49,7 @@ from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
 from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
 from lshdup.params import ClusterParams
-from lshdup.sources.document_list import DocumentList, find_in_lists, names_of, typed_name
+from lshdup.sources.document_list import DocumentList, find_in_lists, names_of
 from lshdup.views.mails import Mails
 from lshdup.workspace.accepted import (
     Accepted,
@@ -230,7 +230,7 @@ def _path(lists: Sequence[DocumentList], document: int) -> bytes:
     In no repository, the path is as typed from the current folder.
     """
     documents, number = find_in_lists(lists, document)
-    path = documents.path(number)
+    path = documents.typed_files_of(np.array([number]))[0]
     folder, name = os.path.split(path)
     folder = os.path.realpath(folder or b".")
     # A repository within the one of the current folder is a part of that one.
@@ -238,7 +238,7 @@ def _path(lists: Sequence[DocumentList], document: int) -> bytes:
         top = find_repository(start)
         if top is not None and os.path.commonpath([top, folder]) == top:
             return os.path.relpath(os.path.join(folder, name), top)  # noqa: PTH118 (bytes path)
-    return typed_name(os.path.relpath(path) if documents.home else path)
+    return path
 
 
 class Gate:
