@@ -46,7 +46,7 @@ def version_of(compiler: str) -> str:
 
 @functools.cache
 def _describe_processor() -> str:
-    """Return what machine code depends on: as the system describes it, or LLVM where it is silent."""
+    """Return what machine code depends on: by the system, or by LLVM where it is silent."""
     said = processor()
     if fields := [said[name] for name in _MODEL if name in said]:
         return f"{os.uname().machine} {fields}"
