@@ -214,6 +214,12 @@ def test_columns_of_a_table_have_texts_and_names(at):
         wanted = lshdup.NearDuplicates(dict(zip(names, TEXTS, strict=True)), threshold=0.1)
         found = lshdup.NearDuplicates(table, threshold=0.1, text_field="body", id_field=id_field)
         assert found.pairs() == wanted.pairs() != []
+    index = lshdup.Index.open(["else"], threshold=0.1)
+    index.add_many(table, text_field="body", id_field="name")
+    assert list(index) == ["0", *"abcd"]
+    assert index.query(TEXTS[0]) == lshdup.Index.open(
+        {"0": "else", **dict(zip("abcd", TEXTS, strict=True))}, threshold=0.1
+    ).query(TEXTS[0])
     if at == 0:  # Labels are names, as of a Series.
         assert lshdup.MinHash(table[1:3], text_field="body").all_docs() == ["1", "2"]
 

@@ -105,9 +105,13 @@ def _name_rows(table: Any, fields: DocumentParams) -> tuple[list[str], Iterable[
     return list(rows), _cells(table[text_field])
 
 
-def _cells(column: Iterable[Any]) -> Iterable[Any]:
-    """Return what iterates over the cells of a column: those of Arrow are objects of its own."""
-    return (cell.as_py() for cell in column) if hasattr(column, "to_pylist") else column
+def _cells(column: Any) -> Iterable[Any]:
+    """Return what iterates over the cells of a column, which are made one by one."""
+    if hasattr(column, "to_pylist"):  # of Arrow
+        return (cell.as_py() for cell in column)
+    if hasattr(column, "to_arrow"):  # of polars, whose iterator makes 25,000 of them
+        return map(column.__getitem__, range(len(column)))
+    return iter(column)
 
 
 def _kind(value: Any) -> str:
