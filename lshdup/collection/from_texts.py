@@ -111,7 +111,8 @@ def _cells(column: Any) -> Iterable[Any]:
         return (cell.as_py() for cell in column)
     if hasattr(column, "to_arrow"):  # of polars, whose iterator makes 25,000 of them
         return map(column.__getitem__, range(len(column)))
-    return iter(column)
+    cells: Iterable[Any] = column
+    return cells
 
 
 def _kind(value: Any) -> str:
