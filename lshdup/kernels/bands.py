@@ -93,7 +93,7 @@ def find_buckets(
                     turn += 1
                     place = min(start + np.int64((end - start) * share), end - 1)
                 else:
-                    place = min(low + step - 1, (low + high) // 2)
+                    place = min(start + step, (low + high) // 2)
                 d = order[band, place]
                 if d >= documents:
                     return -1
