@@ -75,10 +75,14 @@ class BandTable:
             message = "a document that is not there"
             raise IndexError(message)
         starts += np.arange(len(self.order))[:, np.newaxis] * self.order.shape[1]
-        documents = self.order.reshape(-1)[ranges(starts.ravel(), counts.ravel())]
+        return counts, self.order.reshape(-1)[ranges(starts.ravel(), counts.ravel())]
+
+    def release(self) -> None:
+        """Let go of the memory of a mapped table, as one that is asked once: the system maps up to
+        a megabyte around each look.
+        """
         for mapped in (self.order, self._source[1]):
-            release_pages(mapped)  # The system maps up to a megabyte around each look.
-        return counts, documents
+            release_pages(mapped)
 
     @property
     def _source(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32], int, np.uint64]:

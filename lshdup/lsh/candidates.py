@@ -445,7 +445,9 @@ def candidates_of(
 
     Raises ArtifactError if the table is damaged.
     """
-    return candidates_of_each(table, np.ascontiguousarray(keys[:, np.newaxis]), member)[1]
+    _, near = candidates_of_each(table, np.ascontiguousarray(keys[:, np.newaxis]), member)
+    table.release()
+    return near
 
 
 def candidates_of_each(
