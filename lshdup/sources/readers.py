@@ -7,11 +7,12 @@ life of a process, into a temporary file.
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -50,7 +51,6 @@ from lshdup.sources.records import (
     too_large_unpacked,
 )
 from lshdup.text.office_types import PDF
-from lshdup.text.sections import PLAIN_HEAD, is_plain, text_with_sections
 
 if TYPE_CHECKING:
     from lshdup.sources.parquet import ParquetFile
@@ -264,6 +264,7 @@ class RecordFiles:
     fields : where text and id are in a record.
     longest : texts of more bytes are skipped.
     formats : bounds for reading office documents.
+    streams : copies of standard input and of pipes, by their names, in files without names.
     """
 
     def __init__(
@@ -272,7 +273,9 @@ class RecordFiles:
         fields: RecordFields = RecordFields(),
         longest: int = 1 << 31,
         formats: FormatLimits = DEFAULT_FORMATS,
+        streams: Mapping[bytes, IO[bytes]] = MappingProxyType({}),
     ) -> None:
+        self.streams = streams
         self.folder = folder
         self.fields = fields
         self.longest = longest
@@ -292,8 +295,10 @@ class RecordFiles:
         for unpacked in self._unpacked.values():
             unpacked.file.close()
 
-    def list_records(self, run: Run, path: bytes, kind: Kind) -> RecordList | None:
+    def list_records(self, run: Run, path: bytes, kind: Kind, name: bytes) -> RecordList | None:
         """Return the records of a file; None if --split finds none in it: it is one document.
+
+        name : what names of members and sections begin with.
 
         Raises RecordError if the file has none to give, OSError if it cannot be read.
         """
@@ -304,9 +309,9 @@ class RecordFiles:
             listed = reader.list_records()
         if listed and kind.is_section:
             listed = replace(listed, kind=_kind_of_sections(path))
-            listed = _below(path, listed) if listed.names else listed
+            listed = _below(name, listed) if listed.names else listed
         elif listed and (kind.is_archive or (kind == Kind.MBOX and listed.names)):
-            listed = _below(path + b"/", listed)
+            listed = _below(name + b"/", listed)
         return listed and listed.kept_by(run)
 
     def texts(
@@ -403,6 +408,8 @@ class RecordFiles:
 
     def _unpack(self, path: bytes, kind: Kind) -> IO[bytes]:
         if kind.is_section:
+            from lshdup.text.sections import text_with_sections
+
             is_large = os.stat(path).st_size > self.longest
             data = b"" if is_large else Path(os.fsdecode(path)).read_bytes()
             how = self.fields.split, self.longest, self.formats
@@ -462,6 +469,9 @@ def _is_ready(file: int, path: bytes, kind: Kind) -> bool:
     unpack it.
     """
     if kind.is_section:
+        # Imported here to keep runs without --split fast: `sections` reads office documents.
+        from lshdup.text.sections import PLAIN_HEAD, is_plain
+
         return is_plain(pread(file, PLAIN_HEAD, 0), path)
     head = pread(file, HEAD, 0)
     if not can_unpack(head):
@@ -471,6 +481,8 @@ def _is_ready(file: int, path: bytes, kind: Kind) -> bool:
 
 
 def _kind_of_sections(path: bytes) -> Kind:
+    from lshdup.text.sections import PLAIN_HEAD
+
     with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
         head = file.read(PLAIN_HEAD)
     if head.startswith(PDF):
