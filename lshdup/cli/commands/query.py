@@ -106,21 +106,15 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
     """Print the documents of the store that are near-duplicates of DOC: name, similarity, same (and
     DOC, if several are given).
 
-    DOC is a name in the store or its unique end, any other file, or - for standard input. The
-    store is that of the last run with DOCS; the similarity is exact. Same is bytes for equal files,
-    text for the same words in the same order, else empty. Of the documents of the answer those that
-    were deleted or changed since are counted; all others are not looked at.
+    DOC is a name in the store or its unique end, any other file, or - for standard input. The store
+    is that of the last run with DOCS; the similarity is exact. Same is bytes for equal files, text
+    for the same words in the same order, else empty. Documents of the answer that were deleted or
+    changed since are counted.
 
     With --measure containment, relation says which way: DOC is inside the document, holds it, or
-    both, if they have as many shingles. The sets of all documents are looked at.
-
-    With --by passages, a document is one that has passages with DOC which those before it have not:
-    new tokens of DOC, their share of DOC, and all tokens that it has in common with DOC. The list
-    ends where no document has --least new tokens. All documents are read.
-
-    With --lines, texts are those of records, and nothing is left out as accepted. Verified is
-    exact, or estimate where a document is gone. A line without a text gets an error instead of
-    matches, and the exit code is 2 at the end.
+    both, if they have as many shingles. With --by passages, a document has passages with DOC which
+    those before it have not: new tokens, their share of DOC, and all tokens in common; all
+    documents are read. With --lines, matches that cannot be read again are verified by estimate.
     """
     target, words = make_target(options), options.docs
     if options.lines:
