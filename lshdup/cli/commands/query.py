@@ -90,7 +90,7 @@ Examples:
     plain_option("--by", type=click.Choice(("similarity", "passages")), default="similarity",
                  brief=True, help="passages: the documents that together cover the text of DOC, "
                  "the one with the most new tokens first."),
-    plain_option("--lines", is_flag=True, brief=True,
+    plain_option("--lines", is_flag=True,
                  help='Answer each line of standard input at once: {"id": …, "text": …}, or a '
                       'string, by {"id": …, "matches": […]}.'),
     amend("least", "gap", requires=("--by passages",)),
