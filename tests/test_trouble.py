@@ -34,7 +34,7 @@ from lshdup.store.store import Store
 from lshdup.text import office_processes
 from lshdup.workspace.loading import load_last_collection, load_sets, load_signatures
 from lshdup.workspace.request import Request
-from tests.conftest import failing, open_workspace
+from tests.conftest import failing, open_workspace, write_files
 from tests.documents import find, listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -45,8 +45,7 @@ GONE = OSError(errno.EIO, "Input/output error")
 def here(here):
     """Three near-duplicates."""
     Path("d").mkdir()
-    for number in range(3):
-        Path(f"d/{number}").write_text(f"{TEXT} {number}")
+    write_files(".", {f"d/{number}": f"{TEXT} {number}" for number in range(3)})
     return here
 
 
@@ -79,8 +78,7 @@ def test_removed_shingles_have_their_words_again(here, run):
 
 def test_the_order_of_many_docs_that_is_not_kept(here, run):
     names = [f"d/{number:03}.txt" for number in range(120)]
-    for number, name in enumerate(names):
-        Path(name).write_text(f"{TEXT} {number}")
+    write_files(".", {name: f"{TEXT} {number}" for number, name in enumerate(names)})
     first = run("pairs", *reversed(names), "-q", "--histogram", "-t", "0.5")
     assert run("pairs -q --histogram -t 0.5").out == first.out
 
@@ -112,8 +110,7 @@ def test_a_link_that_goes_while_files_are_found(here, monkeypatch):
 
 
 def test_a_list_of_ids_that_goes(here):
-    Path("ids").write_text("a 1 2 3\n")
-    Path("gone").write_text("b 1 2 3\n")
+    write_files(".", {"ids": "a 1 2 3\n", "gone": "b 1 2 3\n"})
     names = StringTable.from_strings([b"gone", b"ids"])
     files = DocumentList(names, np.array([8, 8]), np.array([0, 0]))
     Path("gone").unlink()
@@ -214,8 +211,7 @@ def test_temporary_files_where_open_files_stay(tmp_path, monkeypatch):
     """As on Windows, which removes no open file: what is a day old is of no run."""
     monkeypatch.setattr(atomic, "CAN_MOVE_OPEN_FILES", False)
     new, old, folder = (f"{PREFIX}{8 * letter}{SUFFIX}" for letter in "nof")
-    for name in (new, old, "own.tmp"):
-        (tmp_path / name).write_text("text")
+    write_files(tmp_path, dict.fromkeys((new, old, "own.tmp"), "text"))
     (tmp_path / folder).mkdir()
     for name in (old, folder, "own.tmp"):
         os.utime(tmp_path / name, (0, 0))

@@ -18,7 +18,7 @@ from lshdup.cli.help import GROUPS
 from lshdup.cli.main import lshdup, main
 from lshdup.store.store import Store
 from tests import reference, running
-from tests.conftest import ROOT, part
+from tests.conftest import ROOT, part, write_files
 
 COMMANDS = [name for name in commands.COMMANDS if name != "spark"]
 
@@ -275,8 +275,7 @@ def test_odd_names_byte_for_byte(run, here):
     names += ["ünï".encode(), b'quo"te,comma', b"\x1b[31mred"]
     odd_names = [b"odd/" + name for name in sorted(names)]
     Path("odd").mkdir()
-    for name in odd_names:
-        Path(os.fsdecode(name)).write_text("all of these have the same text")
+    write_files(".", {os.fsdecode(name): "all of these have the same text" for name in odd_names})
     pairs = [(a, b) for i, a in enumerate(odd_names) for b in odd_names[i + 1 :]]
     lines, nul = run("pairs odd"), run("pairs odd -0")
     assert "some names hold tabs or newlines" in lines.err
@@ -290,8 +289,7 @@ def test_odd_names_byte_for_byte(run, here):
 
 def test_output_goes_where_it_is_sent(run, here):
     """A link is a scene."""
-    for name in ("a", "b"):
-        Path(name).write_text("one and the same text")
+    write_files(".", dict.fromkeys(("a", "b"), "one and the same text"))
     run("pairs a b -o /dev/null")
     assert not os.path.isfile("/dev/null")
     os.mkfifo("pipe")
@@ -301,8 +299,7 @@ def test_output_goes_where_it_is_sent(run, here):
 
 
 def test_an_answer_is_printed_even_if_it_cannot_be_kept(run, tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).write_text("one and the same text")
+    write_files(tmp_path, dict.fromkeys(("a", "b"), "one and the same text"))
     run("index a b")
     with Store(tmp_path / ".lshdup").writing():
         result = run("pairs")

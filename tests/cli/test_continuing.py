@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lshdup.store.store import nearest_store
+from tests.conftest import write_files
 
 TEXT = "one of several texts that are nearly the same but for a word or a number at the end"
 
@@ -14,8 +15,7 @@ TEXT = "one of several texts that are nearly the same but for a word or a number
 def here(here):
     """Three near-duplicates, and a text of its own, below docs."""
     (here / "docs/sub").mkdir(parents=True)
-    for name in ("docs/a", "docs/b", "docs/sub/c"):
-        (here / name).write_text(f"{TEXT} {name[-1]}")
+    write_files(here, {name: f"{TEXT} {name[-1]}" for name in ("docs/a", "docs/b", "docs/sub/c")})
     (here / "docs/own").write_text("nothing that any other of these documents says as well")
     return here
 
@@ -73,8 +73,7 @@ def test_a_text_that_changed_but_for_its_set_is_the_same_no_longer(
     if same == "bytes":  # which no options of texts can be combined with
         options, again = ("", "clusters d") if "--min-tokens" in options else (options, again)
     line = "if alpha < beta return gamma delta now\n"
-    for name in "ab":
-        (tmp_path / "d" / name).write_text(line * 3)
+    write_files(tmp_path / "d", dict.fromkeys("ab", line * 3))
     for number in range(6):
         own = " ".join(f"{word}{number}" for word in "xyzw")
         (tmp_path / f"d/q{number}").write_text(f"header words are common here {own}")
@@ -180,8 +179,7 @@ def test_no_output_is_an_input(run, here, refused):
     run("index docs -q --store kept")
     for name in ("forms", "other"):
         (here / name).mkdir()
-    for name in ("form.txt", "form.svg", "forms/a.txt", "other/o.txt"):
-        (here / name).write_text(TEXT)
+    write_files(here, dict.fromkeys(("form.txt", "form.svg", "forms/a.txt", "other/o.txt"), TEXT))
     (here / "docs/large.txt").write_text(TEXT * 1000)
     (here / "docs/new.tsv").write_text("a\tb\t1.0\n")
     (here / "list").write_text("docs\n")

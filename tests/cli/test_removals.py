@@ -17,7 +17,7 @@ import pytest
 from lshdup.base.run import Run
 from lshdup.cli.columns import MAY_GO
 from lshdup.collection.checksums import make_checksums
-from tests.conftest import require
+from tests.conftest import require, write_files
 from tests.documents import find
 
 pa = require("parquet", "pyarrow")
@@ -166,8 +166,7 @@ def test_the_other_side_is_read_too(run, here):
 
 def test_what_has_changed_is_in_no_list_and_is_said(run, here):
     """Also where neither size nor time says so: equal files are no longer equal."""
-    for name in "abcd":
-        (here / name).write_text(TEXT)
+    write_files(here, dict.fromkeys("abcd", TEXT))
     run("index a b c d -q")
     (here / "b").write_text(f"{TEXT} and another word")
     times = (here / "c").stat()
@@ -184,8 +183,7 @@ def test_what_has_changed_is_in_no_list_and_is_said(run, here):
 
 
 def test_checksums_of_what_changes_meanwhile(here):
-    for name in "abc":
-        (here / name).write_text(name * 10)
+    write_files(here, {name: name * 10 for name in "abc"})
     documents, _ = find("a", "b", "c")
     (here / "b").write_text("longer than it was")
     (here / "c").unlink()
@@ -197,8 +195,7 @@ def test_checksums_of_what_changes_meanwhile(here):
 def test_checksums_by_pieces(here, monkeypatch):
     """A large file, and many small ones over several batches and threads."""
     (here / "large").write_bytes(b"large text " * 300_000)
-    for number in range(700):
-        (here / f"f{number}").write_text(f"text {number % 5}")
+    write_files(here, {f"f{number}": f"text {number % 5}" for number in range(700)})
     documents, _ = find(".")
     every = np.arange(len(documents))
     sums = make_checksums(Run.quiet(3), [documents], every)

@@ -18,7 +18,7 @@ from lshdup.shingling.shingler import Shingler, fingerprint_bytes
 from lshdup.sources.finding import find_documents
 from lshdup.sources.text_batches import TextBatch
 from tests import reference
-from tests.conftest import ROOT, RUN, many
+from tests.conftest import ROOT, RUN, many, write_files
 
 WORDS = st.lists(
     st.sampled_from(["a", "bee", "See", "3.5", "3,5", "<", ">", "ö", "\n"]), max_size=9
@@ -183,8 +183,7 @@ def test_any_number_of_threads_and_reuse_give_the_same_fingerprints(run, tmp_pat
     texts = [" ".join(f"w{w}" for w in rng.integers(0, 5, 12)) for _ in range(60)]
     texts.append(texts[7])
     (tmp_path / "d").mkdir()
-    for i, text in enumerate(texts):
-        (tmp_path / f"d/{i}").write_text(text)
+    write_files(tmp_path, {f"d/{i}": text for i, text in enumerate(texts)})
     run("pairs d")
     (tmp_path / "d/9").write_text(texts[7].upper())
     (tmp_path / "d/11").unlink()

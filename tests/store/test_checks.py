@@ -23,7 +23,7 @@ from lshdup.store.collection_io import would_save_the_same
 from lshdup.store.store import Store
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
-from tests.conftest import open_workspace
+from tests.conftest import open_workspace, write_files
 
 #: How a CACHEDIR.TAG begins.
 SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -78,9 +78,7 @@ def test_members_that_overlap_are_refused(tmp_path):
 
 def test_sets_made_with_another_unicode_version_are_made_again_or_refused(here, monkeypatch):
     """Sets depend on Python's Unicode tables."""
-    (here / "d").mkdir()
-    for name in "ab":
-        (here / "d" / name).write_text(f"some words of text {name}")
+    write_files(here / "d", {name: f"some words of text {name}" for name in "ab"})
 
     def load(*docs):
         return load_or_build_index(open_workspace("s"), Request(docs, DocumentParams(), {}))
@@ -180,8 +178,7 @@ def test_signatures_are_mapped_where_the_system_cannot_allocate(tmp_path, monkey
 @pytest.fixture
 def copies(here):
     (here / "d").mkdir()
-    for name in "ab":
-        Path("d", name).write_text("some words that are the same")
+    write_files("d", dict.fromkeys("ab", "some words that are the same"))
 
 
 def test_a_store_is_marked_as_a_cache(run, copies):

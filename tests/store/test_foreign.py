@@ -16,7 +16,7 @@ from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import open_workspace, part
+from tests.conftest import open_workspace, part, write_files
 
 #: Every file and every folder that a store can hold.
 FILES = (
@@ -37,8 +37,7 @@ def here(here):
         Path(folder).mkdir()
         for i in range(4):
             Path(folder, f"{i}.txt").write_text(f"one two three four five six seven {i // 2}")
-    Path("dir/00000001.npz").write_bytes(b"mine")
-    Path("thesis.txt").write_text("a thesis")
+    write_files(".", {"dir/00000001.npz": b"mine", "thesis.txt": "a thesis"})
     Path("empty").touch()
     return here
 

@@ -33,7 +33,7 @@ from lshdup.workspace.folders import compare_folders
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import RUN, open_workspace
+from tests.conftest import RUN, open_workspace, write_files
 
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
 
@@ -235,8 +235,7 @@ def test_growth(examples, steps):
 
 def test_check_content(run, tmp_path):
     """What keeps its name, size and time is noticed with --check-content only."""
-    for name in ("a", "b"):
-        (tmp_path / name).write_text("one and the same text of some words")
+    write_files(tmp_path, dict.fromkeys(("a", "b"), "one and the same text of some words"))
     first = run("pairs", "a", "b")
     assert first.rows == [["a", "b", "1.0", "bytes"]]
     status = os.stat(tmp_path / "b")

@@ -12,7 +12,7 @@ from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import killed_behind_segments, open_workspace
+from tests.conftest import killed_behind_segments, open_workspace, write_files
 
 LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
 RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
@@ -32,8 +32,7 @@ def folder(here):
         (folder / f"{number}.txt").write_text(text)
     contents = {"3latin.txt": LATIN.encode("latin-1"), "5koi.txt": RUSSIAN.encode("koi8_r")}
     contents |= {"cut.txt": LATIN.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
-    for name, data in (contents | {"zip": b"PK\x03\x04 but no more"}).items():
-        (folder / name).write_bytes(data)
+    write_files(folder, contents | {"zip": b"PK\x03\x04 but no more"})
     return folder
 
 

@@ -21,7 +21,7 @@ from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.compare.test_clusters import as_dict, obvious_groups
-from tests.conftest import many, open_workspace
+from tests.conftest import many, open_workspace, write_files
 
 THRESHOLD = 0.4
 WORDS = definition_of(ShingleParams())
@@ -51,8 +51,7 @@ def order_of(opened, rule):
 @pytest.fixture(scope="module")
 def docs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
-    for name, text in TEXTS.items():
-        (folder / name).write_text(text)
+    write_files(folder, TEXTS)
     return os.fsencode(folder)
 
 
@@ -208,11 +207,8 @@ def test_a_line_holds_until_a_text_changes(tmp_path_factory, definition, data):
     texts = data.draw(st.lists(st.sampled_from(["a b c", "a b d", "a b c d", "a b c e", "f"]),
                                min_size=3, max_size=7))  # fmt: skip
     names = [f"n{number}" for number in range(len(texts))]
-    for name, text in zip(names, texts, strict=True):
-        (folder / name).write_text(text)
-    (folder / "pictures").mkdir()
-    for name in ("p", "q"):
-        (folder / "pictures" / name).write_bytes(b"\0picture")
+    write_files(folder, {name: text for name, text in zip(names, texts, strict=True)})
+    write_files(folder / "pictures", dict.fromkeys(("p", "q"), b"\0picture"))
     names, texts = [*names, "pictures/p", "pictures/q"], [*texts, "picture", "picture"]
     lines = data.draw(st.sets(st.sampled_from(list(combinations(range(len(names)), 2)))))
     listed = find_documents(open_workspace(""), [os.fsencode(folder)], DocumentParams())
@@ -279,8 +275,7 @@ NEW = {"a": FOX, "b": f"{FOX} soon", "c": f"{FOX} late", "c copy": f"{FOX} late"
 @pytest.fixture
 def four(here):
     Path("docs/in").mkdir(parents=True)
-    for name, text in NEW.items():
-        Path("docs", name).write_text(text)
+    write_files("docs", NEW)
     return here
 
 
@@ -394,13 +389,11 @@ def test_files_that_are_compared_by_their_bytes(run, four):
         assert run("pairs docs -q --same bytes --check").out == b""
         shutil.copy("docs/c", "docs/d")
         assert len(run("pairs docs -q --same bytes").rows) == 2
-        for name in ("c", "c copy", "d"):
-            Path("docs", name).write_bytes(b"\0another")
+        write_files("docs", dict.fromkeys(("c", "c copy", "d"), b"\0another"))
         assert len(run("pairs docs -q --same bytes").rows) == 3
         os.unlink("docs/d")
         os.unlink("docs/lshdup-accepted.jsonl")
-        for name in ("c", "c copy"):
-            Path("docs", name).write_text(NEW[name])
+        write_files("docs", {name: NEW[name] for name in ("c", "c copy")})
 
 
 def test_the_list_of_a_page_and_what_the_page_shows(run, four):

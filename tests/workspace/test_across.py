@@ -24,7 +24,7 @@ from lshdup.params import AcrossParams, ClusterParams, DocumentParams, PairParam
 from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
-from tests.conftest import RUN, many, open_workspace, part, require
+from tests.conftest import RUN, many, open_workspace, part, require, write_files
 from tests.documents import find
 from tests.running import run_program
 from tests.workspace.test_accepted import order_of
@@ -84,8 +84,7 @@ def test_folders_of_many_docs_are_those_that_were_named(folders):
     """Of more than a hundred DOCS the store keeps the folder above them only."""
     names = [f"many/{n % 60}/{n}" for n in range(120)]
     for name in names:
-        (folders / name).mkdir(parents=True)
-        (folders / name / "a.txt").write_text("some words of a text")
+        write_files(folders / name, {"a.txt": "some words of a text"})
     _, found = origins_of("folder", *names)
     assert found == list(range(120))
     assert run_program(["index", *names, "-q"], cwd=folders).returncode == 0
@@ -174,8 +173,7 @@ def folders(tmp_path, monkeypatch):
     made = texts(5, originals, 90, 30)
     for i, text in enumerate(made):
         folder = tmp_path / "docs" / f"{'abc'[min(i % 11, 2)]}" if i % 9 else tmp_path / "docs"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{i:03}.txt").write_text(text if i % 13 else f"{text} and more of it")
+        write_files(folder, {f"{i:03}.txt": text if i % 13 else f"{text} and more of it"})
     return tmp_path
 
 

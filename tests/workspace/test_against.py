@@ -26,7 +26,7 @@ from lshdup.workspace.against import load_sides
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
-from tests.conftest import RUN, many, part
+from tests.conftest import RUN, many, part, write_files
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -52,11 +52,8 @@ def two_sides(tmp_path, monkeypatch):
     new, old = texts(1, originals, 30, 8), texts(2, originals, 60, 10)
     old += [*new[:4], new[2]]
     for folder, made in (("new", new), ("old", old)):
-        (tmp_path / folder).mkdir()
-        for i, text in enumerate(made):
-            (tmp_path / folder / f"{i:03}.txt").write_text(text)
-    (tmp_path / "new/empty.txt").write_text("")
-    (tmp_path / "old/empty.txt").write_text("")
+        write_files(tmp_path / folder, {f"{i:03}.txt": text for i, text in enumerate(made)})
+    write_files(tmp_path, {"new/empty.txt": "", "old/empty.txt": ""})
     return tmp_path
 
 
@@ -263,8 +260,7 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
 def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
     (tmp_path / "old").mkdir()
     words = [f"word{i}" for i in range(100)]
-    for name in ("a", "b", "c"):
-        (tmp_path / "old" / name).write_text(" ".join(words))
+    write_files(tmp_path / "old", {name: " ".join(words) for name in ("a", "b", "c")})
     (tmp_path / "new").write_text(" ".join([*words, "more"]))
     run("index old --store archive")
     options = ("pairs", "new", "--against", "archive")
@@ -480,9 +476,7 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
     """300 documents and 300 others of one template: no list of their 90,000 pairs."""
     words = [f"word{i}" for i in range(300)]
     for folder in ("a", "b"):
-        Path(folder).mkdir()
-        for i in range(300):
-            Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
+        write_files(folder, {f"{i}": " ".join([*words, f"{folder}{i}"]) for i in range(300)})
     request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
     both = load_sides(Workspace(Run.quiet(2)), request, (b"b",))
     compared = []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests import reference
-from tests.conftest import part
+from tests.conftest import part, write_files
 from tests.workspace.test_against import brute_force, state_of
 
 WORDS = [f"word{i}" for i in range(400)]
@@ -33,8 +33,7 @@ def two_sides(tmp_path, monkeypatch):
             Path(folder, f"{i:03}").write_text(" ".join(words))
     shutil.copy("old/003", "new/copy")
     shutil.copy("new/001", "new/again")
-    Path("new/upper").write_text(Path("old/005").read_text().upper())
-    Path("new/empty").write_text("")
+    write_files(".", {"new/upper": Path("old/005").read_text().upper(), "new/empty": ""})
     return tmp_path
 
 

@@ -28,7 +28,7 @@ from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.loading import load_whole_documents
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import RUN
+from tests.conftest import RUN, write_files
 from tests.documents import tar_of, zip_of
 
 MAIL = b"From a@b.c Thu Aug 22 12:36:23 2002\nSubject: one\n\nThe text of a mail.\n\n"
@@ -55,15 +55,11 @@ def fill(folder, rng, n):
     for number, path in enumerate(rng.sample(files, n // 3)):
         (folder / f"copy {number}").write_bytes(path.read_bytes())
     os.link(files[0], folder / "link.txt")
-    for name in ("empty", "1/empty.txt", "none.png"):
-        (folder / name).write_bytes(b"")
-    (folder / "3/.hidden").write_bytes(b"hidden")
-    (folder / "hidden too").write_bytes(b"hidden")
+    write_files(folder, dict.fromkeys(("empty", "1/empty.txt", "none.png"), b""))
+    write_files(folder, {"3/.hidden": b"hidden", "hidden too": b"hidden"})
     (folder / "to it").symlink_to("empty")
-    for name in ("a.zip", "2/b.zip"):
-        (folder / name).write_bytes(zip_of([("in it", contents[0])]))
-    for name in ("Inbox", "1/Inbox"):
-        (folder / name).write_bytes(2 * MAIL)
+    write_files(folder, {name: zip_of([("in it", contents[0])]) for name in ("a.zip", "2/b.zip")})
+    write_files(folder, dict.fromkeys(("Inbox", "1/Inbox"), 2 * MAIL))
 
 
 @pytest.fixture
@@ -196,8 +192,7 @@ def test_members_of_archives_may_be_equal_to_files(here, run):
     contents = contents_of(rng)[:-3]
     names = [f"m{number}" for number in range(len(contents))]
     Path("t").mkdir()
-    for number, content in enumerate(contents[::3]):
-        Path(f"t/{number}").write_bytes(content)
+    write_files(".", {f"t/{number}": content for number, content in enumerate(contents[::3])})
     Path("t/a.zip").write_bytes(zip_of(zip(names, contents, strict=True)))
     Path("t/b.tgz").write_bytes(tar_of(zip(names[:20], contents[:20], strict=True), "w:gz"))
     files = {name: each for name, each in files_below("t").items() if name[-1].isdigit()}
@@ -213,9 +208,7 @@ def test_members_of_archives_may_be_equal_to_files(here, run):
 def test_what_is_named_itself_is_taken_for_its_mails_and_rows(here, run):
     Path("Inbox").write_bytes(2 * MAIL)
     rows = [{"text": "one"}, {"text": "..."}, {"text": "one"}, {"text": "..."}, {"text": "One"}]
-    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    Path("dots").write_text("...")
-    Path("One").write_text("One")
+    write_files(".", {"rows.jsonl": "\n".join(map(json.dumps, rows)), "dots": "...", "One": "One"})
     found = run("pairs Inbox rows.jsonl dots One --same bytes --no-store -q").rows
     assert sorted(tuple(row[:2]) for row in found) == [
         ("Inbox:1", "Inbox:2"), ("One", "rows.jsonl:5"), ("dots", "rows.jsonl:2"),
@@ -247,9 +240,7 @@ def test_two_sides(tree, run):
 
 def test_folders_hold_the_same_pictures(here, run):
     for folder in ("a", "b"):
-        Path(folder).mkdir()
-        for number in range(5):
-            Path(folder, f"{number}.png").write_bytes(bytes([0, number]) * 50)
+        write_files(folder, {f"{number}.png": bytes([0, number]) * 50 for number in range(5)})
     Path("b/more.png").write_bytes(bytes(200))
     (row,) = run("folders a b --same bytes --no-store -q").rows
     assert row == ["a", "b", str(500 / 700), "1.0", "5", "6", "5", "500"]
@@ -257,8 +248,7 @@ def test_folders_hold_the_same_pictures(here, run):
 
 
 def test_max_bytes_holds_where_it_is_typed(here, run):
-    for name in ("a", "b"):
-        Path(name).write_bytes(bytes(300 << 10))
+    write_files(".", {name: bytes(300 << 10) for name in ("a", "b")})
     assert run("pairs a b --same bytes --no-store").rows
     refused = run("pairs a b --same bytes --no-store --max-bytes 200KB", code=2)
     assert refused.err.count("too large (307200 bytes, --max-bytes is 204800)") == 2
@@ -273,11 +263,9 @@ def test_max_bytes_holds_where_it_is_typed(here, run):
 
 @pytest.mark.parametrize("size", [100, LARGE])
 def test_a_file_that_changes_while_it_is_read_has_no_fingerprint(here, size):
-    for name in "abcd":
-        Path(name).write_bytes(bytes(size))
+    write_files(".", {name: bytes(size) for name in "abcd"})
     documents = find_documents(RUN, [b"a", b"b", b"c", b"d"], DocumentParams())
-    Path("a").write_bytes(bytes(size - 1))
-    Path("b").write_bytes(bytes(size + 1))
+    write_files(".", {"a": bytes(size - 1), "b": bytes(size + 1)})
     Path("c").unlink()
     made = [digest_documents(documents, np.array([at]), Buffer()) for at in range(4)]
     reasons = [each.skipped[0][1] for each in made[:3]]
@@ -288,9 +276,7 @@ def test_a_file_that_changes_while_it_is_read_has_no_fingerprint(here, size):
 
 
 def test_an_unreadable_file_is_said_and_stays(here, run):
-    Path("d").mkdir()
-    for name in "abc":
-        Path("d", name).write_bytes(bytes(100))
+    write_files("d", {name: bytes(100) for name in "abc"})
     Path("d/c").chmod(0)
     if os.access("d/c", os.R_OK):
         pytest.skip("root cannot do without its rights here")
@@ -328,9 +314,7 @@ def test_any_two_folders(tmp_path_factory, left, right, least):
     """Groups of one side, and what two sides share."""
     top = tmp_path_factory.mktemp("t")
     for side, contents in (("l", left), ("r", right)):
-        (top / side).mkdir()
-        for number, content in enumerate(contents):
-            (top / side / f"{number}").write_bytes(content)
+        write_files(top / side, {f"{number}": content for number, content in enumerate(contents)})
     run, given_ = Workspace(RUN), {"min_bytes": least}
     left_request, right_request = (
         Request((os.fsencode(top / side),), DocumentParams(), given_) for side in "lr"

@@ -19,7 +19,7 @@ from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference
-from tests.conftest import RUN, open_workspace
+from tests.conftest import RUN, open_workspace, write_files
 
 HIGHER = [0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
 USUAL = PairParams()
@@ -150,8 +150,7 @@ def test_bands_that_are_chosen_say_nothing_of_the_threshold_of_saved_pairs():
 def test_pairs_of_other_buckets_are_found_again(run, here):
     Path("d").mkdir()
     text = " ".join(f"word{n}" for n in range(60))
-    for n in range(5):
-        Path(f"d/{n}.txt").write_text(f"{text} {n}")
+    write_files(".", {f"d/{n}.txt": f"{text} {n}" for n in range(5)})
     whole = run("pairs d --no-store").rows
     assert len(whole) == 10
     assert run("pairs d --max-bucket 2").rows != whole
