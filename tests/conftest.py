@@ -168,6 +168,7 @@ def pytest_unconfigure(config):
 
 def write_files(folder, contents):
     """Write files below a folder, which need not be there: {name: text, or bytes}."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         path = Path(folder, os.fsdecode(name))
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -101,7 +101,7 @@ def test_no_character_is_cut_that_is_also_of_another_word(run, tmp_path):
     """The words of ½ are 1 and 2: the first is no repeat, and stays with the whole character."""
     words = filling(1)
     texts = [f"2 {words} 1", f"a ½ {words} b", f"c2 {words} ½d"]
-    write_files(tmp_path, {name: text for name, text in zip("abc", texts, strict=True)})
+    write_files(tmp_path, dict(zip("abc", texts, strict=True)))
     (tmp_path / "r.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in texts))
     for command in (["a", "b"], ["a", "c"]):
         [span] = run("passages", *command, "--least", "20", "--emit", "spans").lines

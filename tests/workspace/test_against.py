@@ -110,17 +110,6 @@ def test_one_side_in_pieces(two_sides):
     assert exactly(asked(0.6, parts[::-1], docs=docs)[0]) == expected
 
 
-@pytest.mark.parametrize("command", ["pairs", "passages"])
-def test_several_stores_and_mixtures_are_refused(two_sides, run, command):
-    for name in ("even", "third"):
-        run("index old --store", name)
-    several = run(f"{command} new --against even --against third", code=2)
-    assert "--against names several stores: even, third" in several.err
-    assert "`lshdup index A B --store DIR`, then --against DIR" in several.err
-    mixed = run(f"{command} new --against old --against even", code=2)
-    assert "--against names a store beside other documents: old, even" in mixed.err
-
-
 def test_collapsed_copies(two_sides):
     sets = [list(reference.folder_sets(side).items()) for side in ("new", "old")]
     duplicate_of = [{} for _ in sets]

@@ -164,8 +164,6 @@ def test_the_summary_and_check(two_sides, run):
     Path("far/one").write_text("nothing at all of the words there")
     result = run("clusters far", *options[2:], "--check", code=0)
     assert "no groups of similarity 0.8 or more: 1 document alone" in result.err
-    refused = run(*options, "--linkage", "single", code=2).err
-    assert "--against cannot be combined with --linkage single" in refused
 
 
 @pytest.mark.parametrize("how", [(), ("--exact",)])

@@ -170,23 +170,6 @@ def test_what_other_runs_knew_changes_no_answer(tree, run):
     assert run("pairs -q").out == before  # The index continues.
 
 
-def test_without_docs_the_files_of_the_last_run_are_grouped(tree, run):
-    for least in ("1", "0", "4096"):
-        options = ("--same", "bytes", "--min-bytes", least)
-        made = run("clusters t", *options)
-        assert run("clusters", *options).out == made.out
-        assert "the last run:" in run("clusters", *options).err
-    # Of files that were not read, as they were small, nothing is known: they are in no group.
-    small = run("clusters t --same bytes --min-bytes 4096 --store s")
-    assert run("clusters --same bytes --store s").out == small.out == made.out
-    refused = run("pairs --same bytes --against t/1", code=2).err
-    assert "has read files of equal size only" in refused
-    run("index t -q")
-    texts = run("clusters --same bytes")
-    assert "files without text, such as pictures, are not compared" in texts.err
-    assert "has no effect" in run("clusters --same bytes --min-bytes 0", code=2).err
-
-
 def test_members_of_archives_may_be_equal_to_files(here, run):
     rng = random.Random(3)
     contents = contents_of(rng)[:-3]
@@ -203,18 +186,6 @@ def test_members_of_archives_may_be_equal_to_files(here, run):
     assert listed(found.lines) == groups_of(files)
     whole = run("clusters t --same bytes --archives --emit drop-files --no-store").lines
     assert all(Path(name).is_file() for name in whole)
-
-
-def test_what_is_named_itself_is_taken_for_its_mails_and_rows(here, run):
-    Path("Inbox").write_bytes(2 * MAIL)
-    rows = [{"text": "one"}, {"text": "..."}, {"text": "one"}, {"text": "..."}, {"text": "One"}]
-    write_files(".", {"rows.jsonl": "\n".join(map(json.dumps, rows)), "dots": "...", "One": "One"})
-    found = run("pairs Inbox rows.jsonl dots One --same bytes --no-store -q").rows
-    assert sorted(tuple(row[:2]) for row in found) == [
-        ("Inbox:1", "Inbox:2"), ("One", "rows.jsonl:5"), ("dots", "rows.jsonl:2"),
-        ("dots", "rows.jsonl:4"), ("rows.jsonl:1", "rows.jsonl:3"),
-        ("rows.jsonl:2", "rows.jsonl:4"),
-    ]  # fmt: skip
 
 
 def test_two_sides(tree, run):
@@ -236,29 +207,6 @@ def test_two_sides(tree, run):
     alone = [group for group in groups_of(rest) if len(dropped & {*group}) == len(group) - 1]
     assert alone == groups_of(rest)
     assert not any(name.startswith("u/") for name in dropped)
-
-
-def test_folders_hold_the_same_pictures(here, run):
-    for folder in ("a", "b"):
-        write_files(folder, {f"{number}.png": bytes([0, number]) * 50 for number in range(5)})
-    Path("b/more.png").write_bytes(bytes(200))
-    (row,) = run("folders a b --same bytes --no-store -q").rows
-    assert row == ["a", "b", str(500 / 700), "1.0", "5", "6", "5", "500"]
-    assert not run("folders a b --no-store -q").rows
-
-
-def test_max_bytes_holds_where_it_is_typed(here, run):
-    write_files(".", {name: bytes(300 << 10) for name in ("a", "b")})
-    assert run("pairs a b --same bytes --no-store").rows
-    refused = run("pairs a b --same bytes --no-store --max-bytes 200KB", code=2)
-    assert refused.err.count("too large (307200 bytes, --max-bytes is 204800)") == 2
-    with open("large", "wb") as file:  # More than the default, which takes no room on the disk.
-        file.truncate((256 << 20) + 1)
-    with open("large too", "wb") as file:
-        file.truncate((256 << 20) + 1)
-    assert run("pairs . --same bytes --no-store -q").rows == [
-        ["a", "b", "1.0", "bytes"], ["large", "large too", "1.0", "bytes"]
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [100, LARGE])
