@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import subprocess
 import sys
 import types
 from dataclasses import replace
@@ -52,37 +51,6 @@ def here(here):
 # --- files that go, or cannot be read -------------------------------------------------------------
 
 
-def test_a_file_that_cannot_be_read_is_named(here, run):
-    run("index d -q")
-    assert "/proc/self/mem: Input/output error" in run("query /proc/self/mem", code=2).err
-    err = run("pairs d/0 /proc/self/mem --no-store", code=2).err
-    assert "/proc/self/mem: unreadable (Input/output error)" in err
-    assert "1 unreadable" in err
-    err = run("pairs nowhere/at/all", code=2).err
-    assert "nowhere/at/all" in err
-    assert "did you mean" not in err
-
-
-def test_a_member_of_a_group_that_is_gone(here, run):
-    run("clusters d -q -t 0.5")
-    os.unlink("d/2")
-    shown = run("show d/0 -t 0.5", code=2)
-    assert "d/2" in shown.err
-    assert b"1 of 1: 1" in shown.out  # of the variants that are left
-
-
-def test_removed_shingles_have_their_words_again(here, run):
-    run("shingle d --ignore-common 0.5 -q")
-    assert "different documents: 'some words that'" in run("shingle d --ignore-common 0.5 -v").err
-
-
-def test_the_order_of_many_docs_that_is_not_kept(here, run):
-    names = [f"d/{number:03}.txt" for number in range(120)]
-    write_files(".", {name: f"{TEXT} {number}" for number, name in enumerate(names)})
-    first = run("pairs", *reversed(names), "-q", "--histogram", "-t", "0.5")
-    assert run("pairs -q --histogram -t 0.5").out == first.out
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [(GONE, "Input/output"), (NoRoomError("no room", "make some"), "no room; make some")],
@@ -129,13 +97,6 @@ def test_a_page_of_a_dump_that_is_damaged():
         archives.WikiDump(0, RecordFields(), 100).content(memoryview(b"<page><text>a</page>"))
 
 
-def test_names_of_fields_that_msgspec_does_not_take(here, run):
-    rows = ({"a\\": f"{TEXT} {number}"} for number in range(3))
-    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    found = run("pairs rows.jsonl --text-field", "a\\", "-q", "-t", "0.5")
-    assert len(found.rows) == 3
-
-
 def test_a_template_that_cannot_be_listed(here, monkeypatch):
     monkeypatch.setattr(filtering, "find_documents", failing(InputError("x: Input/output error")))
     with pytest.raises(InputError, match=r"^--template x: Input/output error$") as error:
@@ -157,13 +118,6 @@ def test_documents_that_are_not_there():
 
 
 # --- programs, locks and libraries ----------------------------------------------------------------
-
-
-def test_git_that_is_not_there(here, run):
-    subprocess.run(["git", "init", "-q"], check=True)
-    err = run("pairs d --changed-since HEAD", env={"PATH": "nowhere"}, code=2).err
-    assert "--changed-since needs git, which is not there" in err
-    assert "install git" in err
 
 
 def test_no_process_can_be_started(monkeypatch):

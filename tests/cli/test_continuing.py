@@ -155,7 +155,7 @@ passages docs --against other -o other/o.txt | would replace --against other/o.t
 passages rows.jsonl --against rows2.jsonl --write rows2.jsonl | would replace --against rows2.jsonl
 pairs rows.jsonl --against rows2.jsonl --measure containment --write rows2.jsonl | replace --against
 pairs rows.jsonl --against rows2.jsonl --measure containment --write rows.jsonl | of the documents
-pairs rows.jsonl --against rows2.jsonl --measure containment --write o.csv | does not end like a file
+pairs rows.jsonl --against rows2.jsonl --measure containment --write o.csv | does not end like a
 pairs rows.jsonl --measure containment --against rows2.jsonl --removed o | no effect without --write
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B

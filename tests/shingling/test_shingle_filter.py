@@ -310,22 +310,6 @@ def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, le
     assert len(run("clusters", "d", *options).rows) == 2 * len(copies)
 
 
-def test_what_a_filter_leaves_almost_nothing_of_is_counted(run, here):
-    Path("form.txt").write_text(FORM.replace("{}", "the sum"))
-    for name, last in (("a", "and two words"), ("b", "and two words more of it")):
-        Path(f"d/{name}").write_text(FORM.replace("{}", "the sum") + f" {last}")
-    contained = ["pairs", "d", "--template", "form.txt", "--measure", "containment", "-v"]
-    found = run(*contained)
-    assert not any("d/a" in row for row in found.rows)
-    assert "documents with fewer than 18 shingles left: not compared (-v names them)" in found.err
-    assert "d/a: fewer than 18 shingles left" in found.err
-    said = run("query", "d/a", "--measure", "containment").err
-    assert "d/a has no tokens, or fewer than 18 shingles left: it has no near-duplicates" in said
-    other = run("pairs", "--min-tokens", "0", code=2).err
-    assert "has no documents with fewer than 18 shingles left" in other
-    assert ["d/a", "d/b"] in [row[:2] for row in run(*contained, "--min-tokens", "0").rows]
-
-
 def test_ids(here):
     shutil.rmtree("d")
     Path("d").mkdir()

@@ -33,7 +33,7 @@ from lshdup.workspace.folders import compare_folders
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import RUN, open_workspace, write_files
+from tests.conftest import RUN, open_workspace
 
 WORDS = ["a", "rose", "is", "a", "rose,", "Größe", "日本語", "e\u0301t\u00e9", "ＦＵＬＬ", "x" * 70]
 
@@ -231,41 +231,3 @@ class Growth(RuleBasedStateMachine):
 def test_growth(examples, steps):
     options = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
     run_state_machine_as_test(Growth, settings=options)
-
-
-def test_check_content(run, tmp_path):
-    """What keeps its name, size and time is noticed with --check-content only."""
-    write_files(tmp_path, dict.fromkeys(("a", "b"), "one and the same text of some words"))
-    first = run("pairs", "a", "b")
-    assert first.rows == [["a", "b", "1.0", "bytes"]]
-    status = os.stat(tmp_path / "b")
-    (tmp_path / "b").write_text("something else entirely, as long...")
-    os.utime(tmp_path / "b", ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert os.stat(tmp_path / "b").st_size == status.st_size
-    assert run("pairs", "a", "b").out == first.out
-    checked = run("pairs", "a", "b", "--check-content")
-    assert checked.rows == []
-    assert "unchanged" not in checked.err
-    assert run("pairs", "a", "b").rows == []
-
-
-def test_sets_that_serve_no_more_are_removed(run, tmp_path):
-    """Of other parameters, or of documents that are all gone; those that still serve are kept."""
-    sets = tmp_path / "st/shingles.npz"
-    for folder in ("d", "e"):
-        (tmp_path / folder).mkdir()
-        for i in range(3):
-            (tmp_path / folder / f"{i}").write_text(f"{folder} some words of a text number {i}")
-    run("shingle", "d", "--store", "st")
-    (tmp_path / "d/3").write_text("one more")
-    run("index", "d", "--store", "st")
-    assert not sets.exists()  # shingles.npz is of the current run, or not there
-    kept = tmp_path / "st/memo/00000001.npz"
-    assert kept.exists()
-    assert "1 document read, 3 unchanged" in run("index", "d", "--perms", "64", "--store", "st").err
-    assert kept.exists()
-    run("index", "e", "--store", "st")
-    run("shingle", "e", "--store", "st")
-    run("index", "e", "--store", "st", "-k", "2")
-    assert not sets.exists()
-    assert run("pairs", "--store", "st", "-t", "0.1").rows
