@@ -3,6 +3,7 @@
 Within a version of lshdup's output, columns keep their names, types and places; new ones come last.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lshdup.base.frozen import dataclass
@@ -16,17 +17,24 @@ class Type:
     cell : the Python type of a cell.
     values : the only cells; empty if any cell of this type may be.
     nullable : whether a cell may be empty, null in JSON.
+    most : the largest number, if there is one; the smallest is 0 then.
+    or_integer : whether a text may be an integer in JSON.
     """
 
     words: str
     cell: type
     values: tuple[str, ...] = ()
     nullable: bool = False
+    most: float | None = None
+    or_integer: bool = False
 
+
+#: The version of the columns. It rises when a column changes, goes or moves, not for a new one.
+VERSION = 1
 
 NAME, TEXT = Type("name", str), Type("text", str)
-ID = Type("name; in JSON an integer if the id is one", str)
-COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float)
+ID = Type("name; in JSON an integer if the id is one", str, or_integer=True)
+COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float, most=1)
 FLAG = Type("`yes` or `no`; in JSON true or false", bool)
 
 
@@ -122,15 +130,6 @@ LISTINGS: dict[str, dict[str, Type]] = {
                   "chosen": _one_of("chosen", "")},
 }  # fmt: skip
 
-_FILTERED = {"removed": _one_of("template", "common", "")}
-
-#: Columns behind the others that an option adds.
-OPTIONAL: dict[str, dict[str, Type]] = {
-    "pairs-containment": _RELATION,
-    "shingle": _FILTERED,
-    "show-shingles": _FILTERED,
-}
-
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
     "pairs": "tables of mails: subjects and dates too",
@@ -177,6 +176,29 @@ ANNOTATIONS = {"duplicate_group": _or_empty(COUNT), "duplicate_kept": _or_empty(
 REMOVED_PASSAGES = {"id": ID, "file": NAME, "start": _or_empty(COUNT), "end": _or_empty(COUNT),
                     "text": _or_empty(TEXT), "skipped": _or_empty(TEXT)}  # fmt: skip
 
+#: Lists that are files of their own, in the form of listings.
+LISTS = {
+    "clusters-removed": REMOVED,
+    "clusters-may-go": MAY_GO,
+    "clusters-annotated": ANNOTATIONS,
+    "pairs-removed": REMOVED | CONTAINED,
+    "passages-removed": REMOVED_PASSAGES,
+}
+
+_FILTERED = {"removed": _one_of("template", "common", "")}
+
+#: Columns behind the others that an option adds, or that only mails have.
+OPTIONAL: dict[str, dict[str, Type]] = {
+    "pairs-containment": _RELATION,
+    "shingle": _FILTERED,
+    "show-shingles": _FILTERED,
+    "clusters-removed": OF_MAILS,
+    "pairs-removed": OF_MAILS,
+}
+
+#: Columns with a value of an option in their name, as a regular expression.
+BY_VALUE = {"curve-all": {r"^(miss|candidate) at [0-9.]+$": SHARE}}
+
 #: The numbers of `show --format json`, which prints one object.
 COMPARISON = {"similarity": SHARE, "containment": SHARE, "estimate": _or_empty(SHARE),
               "standard_error": _or_empty(NUMBER), "shared": COUNT, "only_a": COUNT,
@@ -184,15 +206,35 @@ COMPARISON = {"similarity": SHARE, "containment": SHARE, "estimate": _or_empty(S
               "share_b": SHARE}  # fmt: skip
 
 
-def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:
-    """Return the names of a listing's columns in order.
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a listing, in order. An iteration yields their names.
 
-    optional : with the columns that an option adds.
-
-    >>> column_names("shingle"), column_names("shingle", optional=True)
-    (('shingle', 'text'), ('shingle', 'text', 'removed'))
+    listing : its name. types : by the name of a column.
     """
-    return (*LISTINGS[listing], *(OPTIONAL.get(listing, ()) if optional else ()))
+
+    listing: str
+    types: Mapping[str, Type]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.types)
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+
+def columns_of(
+    listing: str, more: Mapping[str, Type] | None = None, *, optional: bool = False
+) -> Columns:
+    """Return the columns of a listing or list in order.
+
+    more : further ones, behind. optional : with the columns that an option adds.
+
+    >>> [*columns_of("shingle")], [*columns_of("shingle", optional=True)]
+    (['shingle', 'text'], ['shingle', 'text', 'removed'])
+    """
+    added = OPTIONAL.get(listing, {}) if optional else {}
+    return Columns(listing, {**(LISTINGS | LISTS)[listing], **added, **(more or {})})
 
 
 def describe(listing: str) -> str:
@@ -204,4 +246,4 @@ def describe(listing: str) -> str:
     'name, similarity, same, query (query if several DOC are asked for, or in json)'
     """
     note = f" ({_NOTES[listing]})" if listing in _NOTES else ""
-    return f"{', '.join(column_names(listing, optional=True))}{note}"
+    return f"{', '.join(columns_of(listing, optional=True))}{note}"
