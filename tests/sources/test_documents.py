@@ -199,18 +199,6 @@ def test_docs_are_said():
     assert summarize_docs([b"\xff", b"b", b"b"]) == (b"\xff", b"b")
 
 
-def test_the_store_keeps_docs(run, here):
-    """From another folder they are said as they would be typed there."""
-    for name in (b"docs", b"d\xff"):
-        os.mkdir(name)
-        with open(name + b"/a.txt", "w") as file:
-            file.write("some words that are the same")
-    os.mkdir("sub")
-    run("index docs", os.fsdecode(b"d\xff"))
-    assert "the last run: 2 documents in docs, d\\xff (--tokens word -k 3)\n" in run("pairs").err
-    assert "in ../docs, ../d\\xff (" in run("pairs --store ../.lshdup", cwd=here / "sub").err
-
-
 # --- bytes -> text ---
 
 

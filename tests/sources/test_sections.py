@@ -318,11 +318,3 @@ def test_lines_of_annotations_are_those_of_the_file(run, docs, how):
         assert line[region["startColumn"] - 1 : region["endColumn"] - 1] == words("b", "c")
     (line,) = run(*command, "--format", "github").out.decode().splitlines()
     assert f"line={places[0]['physicalLocation']['region']['startLine']}," in line
-
-
-def test_no_section_is_in_a_folder_that_its_heading_names(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    for name in ("a", "b"):
-        (tmp_path / f"d/{name}.md").write_text("# A/B\none two three four five\n")
-    assert run("folders d --split heading").out == b""
-    assert run("pairs d --split heading").rows[0][:2] == ["d/a.md#A_B", "d/b.md#A_B"]

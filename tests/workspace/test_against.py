@@ -160,25 +160,6 @@ def printed(result):
     ]
 
 
-def test_a_stored_index_is_only_read_and_gives_the_parameters(run, two_sides):
-    run("index old --store archive -k 2 --perms 256 --tokens word")
-    before = state_of("archive")
-    os.chmod("archive", 0o555)
-    near = ("-t", "0.6", "--recall", "0.99999")
-    adopted = run("pairs new -v --against archive", *near)
-    assert "K = 256" in adopted.err
-    assert printed(adopted) != [(*row, "exact") for row in brute_force(0.6)]
-    assert run("pairs new --against old -k 2 --perms 256", *near).out == adopted.out
-    assert run("pairs --against archive", *near).out == adopted.out
-    assert state_of("archive") == before
-    os.chmod("archive", 0o755)
-    refused = run("pairs new --against archive -k 3", code=2)
-    assert "archive was made with -k 2, not 3" in refused.err
-    assert "--perms 256, not 64" in run("pairs new --against archive --perms 64", code=2).err
-    run("pairs new -k 4")
-    assert "made with -k 4, not 2" in run("pairs --against archive", code=2).err
-
-
 def test_an_index_whose_documents_are_gone(run, two_sides):
     run("shingle old --store archive")
     stored(run)
@@ -246,22 +227,6 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     assert near <= {row[:2] for row in rows}
 
 
-def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
-    (tmp_path / "old").mkdir()
-    words = [f"word{i}" for i in range(100)]
-    write_files(tmp_path / "old", {name: " ".join(words) for name in ("a", "b", "c")})
-    (tmp_path / "new").write_text(" ".join([*words, "more"]))
-    run("index old --store archive")
-    options = ("pairs", "new", "--against", "archive")
-    exact = run(*options)
-    assert len(exact.rows) == 3
-    for name in ("a", "b"):
-        os.remove(tmp_path / "old" / name)
-        assert run(*options).out == exact.out
-    os.remove(tmp_path / "old/c")
-    assert {row[3] for row in run(*options).rows} == {"estimate"}
-
-
 def test_every_piece_of_candidates_is_verified_by_estimate(monkeypatch):
     there, lost = (RaggedSets.from_sets(sets) for sets in ([{1, 2, 3}, {4, 5, 6}], [(), ()]))
     side = Side(np.full(2, 3), np.arange(1, 3, dtype=np.uint64), None, there.take)
@@ -281,41 +246,6 @@ def test_a_changed_file_is_not_paired_with_itself_by_an_estimate(run, two_sides)
     rows, _ = asked(0.6, (b"archive",), docs=(b"old",))
     assert all(a != b for a, b, *_ in rows)
     assert any(estimated for *_, estimated in rows)
-
-
-def test_the_store_of_other_is_not_overwritten(run, two_sides):
-    run("index old --perms 256")
-    before = state_of(".lshdup")
-    result = run("pairs new --against .lshdup -t 0.6 --recall 0.99999")
-    assert "not kept" in result.err
-    assert [row[:3] for row in printed(result)] == brute_force(0.6)
-    assert state_of(".lshdup") == before
-    assert "name DOCS" in run("pairs --against .lshdup", code=2).err
-
-
-def test_patterns_are_of_docs_only(run, two_sides):
-    run("index old --store archive")
-    options = ("-t", "0.6", "--recall", "0.99999")
-    everything = run("pairs new --against old", *options).rows
-    some = [row for row in everything if row[0].startswith("new/00")]
-    patterns = ("--include", "new/00*", "--exclude", "old")
-    for other in ("old", "archive"):
-        assert run("pairs new --against", other, *options, *patterns).rows == some
-    assert 0 < len(some) < len(everything)
-
-
-def test_what_is_made_of_docs_is_kept(run, two_sides):
-    first = run("pairs new --against old -t 0.6")
-    again = run("pairs new --against old -t 0.6")
-    assert "0 documents read, 39 unchanged" in again.err
-    assert again.out == first.out
-    assert run("pairs --against old -t 0.6").out == first.out
-    assert run("pairs new --against old -t 0.6 --no-store --jobs 1").out == first.out
-    assert "lshdup index old --store DIR" in first.err
-    assert run("pairs new --against old -t 0.6 --check", code=1).out == first.out
-    zeros = first.out.translate(bytes.maketrans(b"\t\n", b"\0\0"))
-    assert run("pairs new --against old -t 0.6 -0").out == zeros
-    assert "nothing-there" in run("pairs new --against nothing-there", code=2).err
 
 
 # --- what is not even met -------------------------------------------------------------------------
@@ -419,14 +349,6 @@ def test_what_is_only_in_docs_is_what_brute_force_says(two_sides, run, threshold
     assert unmatched(run, "new", "--against", "new", "-t", "0.8", "--no-store") == [
         b"new/empty.txt"
     ]
-
-
-def test_a_check_fails_for_what_is_only_in_docs(two_sides, run):
-    options = ("--against", "old", "--exact", "--unmatched", "--no-store", "--check")
-    answer = run("pairs new", *options, code=1)
-    assert f"{len(only_here(0.8))} of 39 documents of DOCS with no document" in answer.err
-    assert ", 1 of them not compared, none missed" in answer.err
-    assert not run("pairs new/000.txt", *options).out
 
 
 def test_what_is_only_in_docs_by_what_is_the_same(two_sides, run):
