@@ -105,20 +105,6 @@ def test_a_mailbox_without_the_rest(run, inbox, tmp_path):
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "gone.jsonl").read_bytes()
 
 
-def test_several_mailboxes_and_one_of_one_mail(run, inbox, tmp_path):
-    """One of one mail is empty without it; all keep their names below a folder."""
-    one, other = tmp_path / "One", tmp_path / "box/Other"
-    other.parent.mkdir()
-    one.write_bytes(parts_of(inbox.read_bytes())[7])
-    other.write_bytes(b"From x Thu Aug 22 12:36:23 2002\n" + mail(99, body(99)) + b"\n")
-    run("clusters Inbox.mbox One box/Other --write clean --no-store -q --keep first").ok()
-    assert (tmp_path / "clean/One").read_bytes() == b""
-    assert (tmp_path / "clean/box/Other").read_bytes() == other.read_bytes()
-    assert len(mails_of(tmp_path / "clean/Inbox.mbox")) == 20
-    run("clusters One --write kept.mbox --no-store -q").ok()
-    assert (tmp_path / "kept.mbox").read_bytes() == one.read_bytes()
-
-
 @pytest.fixture
 def maildir(tmp_path):
     """A Maildir of 31 mails in cur and new with flags, of which some are copies, and what is no

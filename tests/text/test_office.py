@@ -584,16 +584,6 @@ def test_trouble_of_the_moment_is_not_remembered(folder, doubled, version):
     assert artifacts_of() == artifacts_of("anew")
 
 
-@pytest.mark.parametrize(
-    ("what", "given", "code"),
-    [("seconds", "0", 2), ("seconds", "nan", 2), ("memory", "1MB", 2), ("memory", "512mb", 0)],
-)
-def test_limits_have_domains(run, tmp_path, what, given, code):
-    (tmp_path / "a.txt").write_text("some words")
-    result = run(f"pairs a.txt --no-store --format-{what}", given, code=code)
-    assert code == 0 or f"LSHDUP_FORMAT_{what.upper()}" in result.err
-
-
 # --- a reader that fails --------------------------------------------------------------------------
 
 
