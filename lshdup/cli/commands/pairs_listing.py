@@ -121,7 +121,7 @@ def list_pairs(
     if target.style not in ANNOTATIONS:
         mails = opened.mails if target.style == "table" else None
         more = ("a_subject", "a_date", "b_subject", "b_date") if mails else ()
-        rows = _rows(listing, mails)
+        rows = list_rows(listing, mails)
         print_pieces(session.console, target, (*columns, *more), rows, listing.total)
         return listing.total
     from lshdup.views.annotations import github_lines, sarif_parts
@@ -149,7 +149,7 @@ def _write(
     removal.write(session, options, found.clusters, opened, more, copies_go=False)
 
 
-def _rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
+def list_rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
     """Yield the pairs with names instead of numbers of documents.
 
     mails : also subjects and dates of these.
@@ -205,7 +205,7 @@ def _find(listing: Listing, columns: Sequence[str]) -> "Iterator[Annotation]":
     of_bytes = listing.opened.here.shingle.of_bytes
     times = None if listing.times is None else listing.times()
     pairs = (pair for piece in listing.pieces() for pair in zip(*map(list, piece[:2]), strict=True))
-    rows = (row for piece in _rows(listing) for row in zip(*piece, strict=True))
+    rows = (row for piece in list_rows(listing) for row in zip(*piece, strict=True))
     for pair, row in zip(pairs, rows, strict=True):
         numbers = dict(zip(columns, row, strict=True))
         named = [(int(number), numbers.pop(side)) for number, side in zip(pair, "ab", strict=True)]

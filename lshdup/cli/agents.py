@@ -1,0 +1,343 @@
+"""The tools of `lshdup mcp`: what an agent may ask, and the answers, which are those of the commands
+over the same folders.
+
+A tool is a class: its fields are the arguments, its docstring says when to use it. A path means a
+document that was found below the folders, by its name: no path of an agent is ever opened.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import chain
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from lshdup.base.frozen import dataclass
+from lshdup.base.wording import Cell, count_of, printable
+from lshdup.cli.columns import COMPARISON, COUNT, LISTINGS, NAME, TEXT, Type
+from lshdup.cli.commands.pairs_listing import Listing, list_rows
+from lshdup.cli.commands.show_documents import describe_documents, describe_shares, list_changes
+from lshdup.cli.find_pairs import find_pairs, open_comparison
+from lshdup.cli.find_pairs import leave_out_accepted as leave_out_accepted_pairs
+from lshdup.cli.options import FindOptions
+from lshdup.cli.session import Session
+from lshdup.collection.collection import Collection
+from lshdup.collection.set_source import side_of
+from lshdup.compare.sides import Sides
+from lshdup.errors import InputError, ParameterError
+from lshdup.lsh.band_plan import plan_bands
+from lshdup.params import BandParams, PairParams, PassageParams
+from lshdup.passages.finding import find_passages
+from lshdup.shingling.inspection import LocatedText, locate_tokens
+from lshdup.views.changes import ALIKE
+from lshdup.views.comparison import (
+    align_lines,
+    compare,
+    extract_passage,
+    find_line,
+    have_same_lines,
+)
+from lshdup.views.pair_view import shorten
+from lshdup.views.terminal import CONTEXT, LINES, NOUNS, Layout, render, summarize
+from lshdup.workspace.accepted import leave_out_accepted
+from lshdup.workspace.comparing import Comparison
+from lshdup.workspace.folders import find_below
+from lshdup.workspace.index import find_near, load_or_build_index, read_query
+from lshdup.workspace.loading import load_signatures
+from lshdup.workspace.lookup import NamedDocument, look_up
+from lshdup.workspace.passages import find_with_document
+from lshdup.workspace.request import merge_params
+
+#: Rows of an answer; bytes of its rows, and of its text; characters of a text in a row; and places
+#: of a passage that are listed.
+MOST_ROWS, MOST_BYTES, _CHARACTERS, _PLACES = 100, 24_000, 400, 5
+
+#: The documents of a passage, and where it stands in the text and in each of them.
+_PASSAGES = {"passage": COUNT, "tokens": COUNT, "places": COUNT, "text_line": COUNT,
+             "document": NAME, "line": COUNT, "text": TEXT}  # fmt: skip
+
+Threshold = Annotated[
+    float,
+    Meta(gt=0, le=1, description="Smallest similarity: the share of the three-word sequences of "
+         "both texts that stand in both. 1 is the same words; near-duplicates have 0.8 or more."),
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool has found.
+
+    summary : the answer in a sentence.
+    rows : with the columns of the tool; made as they are taken.
+    total : the number of all rows.
+    narrower : what makes fewer rows.
+    lines : the text for people, where it is not the rows.
+    more : further values, as the tool names them.
+    """
+
+    summary: str
+    rows: Iterable[Sequence[Cell]] = ()
+    total: int = 0
+    narrower: str = ""
+    lines: Iterable[str] | None = None
+    more: tuple[float | int | None, ...] = ()
+
+    def encode(self, columns: Iterable[str], more: Iterable[str], notes: list[str]) -> Any:
+        """Return the answer as text and as an object, both of bounded size, which say how much is
+        left out.
+
+        columns, more : names of the columns, and of further values. notes : what else is to say.
+        """
+        names, rows, size = [*columns], list[dict[str, Any]](), 0
+        for row in self.rows:
+            cells = dict(zip(names, map(_encode, row), strict=True))
+            size += len(json.dumps(cells))
+            if len(rows) == MOST_ROWS or size > MOST_BYTES:
+                break
+            rows.append(cells)
+        if left_out := self.total - len(rows):
+            notes = [*notes, f"{count_of(left_out, 'row')} left out: {self.narrower}"]
+        lines = self.lines
+        if lines is None:
+            table = chain([names], (each.values() for each in rows))
+            lines = ("\t".join(map(_as_text, row)) for row in table) if rows else ()
+        found = {"rows": rows, "total": self.total, "left_out": left_out, "notes": notes}
+        values = dict(zip(more, self.more, strict=True))
+        text = _shorten(chain([self.summary], lines), notes)
+        return text, {"summary": self.summary, **values, **found}
+
+
+def _encode(cell: Cell) -> Any:
+    """Return a cell as JSON has it: a byte of a name that is not UTF-8 as an escape."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "backslashreplace")
+    return shorten(cell, _CHARACTERS) if isinstance(cell, str) else cell
+
+
+def _as_text(cell: Any) -> str:
+    return "" if cell is None else printable(str(cell))
+
+
+def _shorten(lines: Iterable[str], notes: list[str]) -> str:
+    """Return lines and notes, and instead of lines that are too many that there are more."""
+    shown, size = list[str](), 0
+    for line in lines:
+        size += len(line.encode("utf-8", "backslashreplace")) + 1
+        if size > MOST_BYTES:
+            notes = ["the text is cut here", *notes]
+            break
+        shown.append(line)
+    return "\n".join([*shown, *notes])
+
+
+class Tool(msgspec.Struct, forbid_unknown_fields=True):
+    """A question of an agent, and its arguments.
+
+    columns, more : types of the columns of the answer, and of further values.
+    """
+
+    columns = dict[str, Type]()
+    more = dict[str, Type]()
+
+    def answer(self, session: Session) -> Answer:
+        """Return what the documents that are below the folders now answer.
+
+        Errors: those of the commands; InputError for a path that means no document.
+        """
+        raise NotImplementedError
+
+
+class _OfText(Tool):
+    """A question about a text, or about a document of the folders."""
+
+    text: Annotated[str, Meta(description="The text, if it is no document of the folders.")] = ""
+    path: Annotated[str, Meta(description="Or a document of the folders: its name, as answers "
+                              "have it, or the end of its name.")] = ""  # fmt: skip
+
+    def document(self, collection: Collection) -> NamedDocument:
+        """Return the document that is meant. Raise ParameterError if it is none, or two."""
+        if bool(self.text) == bool(self.path):
+            raise ParameterError("one of text and path is needed", "give the other one no value")
+        if self.path:
+            return _look_up(self.path, collection)
+        return NamedDocument(b"the text", raw=self.text.encode("utf-8", "replace"))
+
+
+def _look_up(path: str, collection: Collection) -> NamedDocument:
+    """Return the document of a collection that a path means. Raise InputError if there is none."""
+    names = collection.documents.names
+    if "\\x" in path and path in (spelled := [*map(_encode, names)]):
+        at = spelled.index(path)
+        return NamedDocument(names[at], at, collection=collection)
+    return look_up(path.replace("\0", "\\0").encode("utf-8", "replace"), collection, only_stored=True)
+
+
+class FindNearDuplicates(_OfText):
+    """Find the documents of the folders that are nearly the same as a text, or as one of them.
+
+    Use it before you write a text, to see if there is one like it already, or to find the other
+    versions of a document. Answers with name, similarity, and same: "bytes" for an equal file,
+    "text" for the same words in the same order. To find shared parts of texts that are different
+    as a whole, use find_passages.
+    """
+
+    threshold: Threshold = BandParams().threshold
+
+    columns = {name: LISTINGS["query"][name] for name in ("name", "similarity", "same")}
+
+    def answer(self, session: Session) -> Answer:
+        run, threshold = session.workspace, self.threshold
+        indexed = load_or_build_index(run, session.request)
+        collection, document = indexed.collection, self.document(indexed.collection)
+        query = read_query(collection, document)
+        near = find_near(run, side_of(run, collection), query, threshold, indexed)
+        if document.index >= 0:
+            prints = query.prints.text_prints
+            near = leave_out_accepted(run, None, near, collection, document, prints)
+        others = count_of(len(collection.documents), "document")
+        summary = f"{len(near.documents):,} of {others} are {threshold:g} similar or more"
+        summary += f" to {printable(document.name)}"
+        if not len(query.shingles):
+            summary = f"{printable(document.name)} has no words to compare"
+        names = collection.documents.typed_names(near.documents)
+        same = query.prints.compare_to(collection.prints, near.documents)
+        words = [SAME[level] for level in same.tolist()]
+        rows = zip(names, near.similarity.tolist(), words, strict=True)
+        return Answer(summary, rows, len(names), "ask with a higher threshold")
+
+
+class ListPairs(Tool):
+    """List all pairs of near-duplicate documents of the folders, or of one folder in them, the
+    most similar first.
+
+    Use it to see what a collection holds twice, or to clean it up. Answers with the names of both
+    documents, similarity, and same: "bytes" for equal files, "text" for the same words in the same
+    order. To see where two of them differ, use show_differences.
+    """
+
+    folder: Annotated[str, Meta(description="Only documents below this folder.")] = ""
+    threshold: Threshold = BandParams().threshold
+
+    columns = LISTINGS["pairs"]
+
+    def answer(self, session: Session) -> Answer:
+        run, options = session.workspace, FindOptions(self.threshold, exact=False, max_bucket=None)
+        if self.folder:
+            opened = _compare_below(session, self.folder)
+        else:
+            opened = open_comparison(session, options)
+        opened = leave_out_accepted_pairs(session, options, opened)
+        _, _, pairs = find_pairs(session, options, opened)
+        n = len(pairs)
+        listing = Listing(opened, pairs, n, np.zeros(0, np.int64), pairs.pieces)
+        rows = (row for piece in list_rows(listing) for row in zip(*piece, strict=True))
+        summary = f"{count_of(n, 'pair')} of similarity {self.threshold:g} or more"
+        summary += f" among {count_of(len(opened.here.documents), 'document')}"
+        return Answer(summary, rows, n, "ask with a higher threshold, or about one folder")
+
+
+def _compare_below(session: Session, folder: str) -> Comparison:
+    """Return the comparison of the documents below a folder. Raise InputError without any."""
+    run, collection = session.workspace, load_signatures(session.workspace, session.request)
+    word = folder.replace("\0", "\\0").encode("utf-8", "replace")
+    below = find_below(word, collection.documents).documents
+    if not len(below):
+        message = f"{printable(folder)} holds no document of these folders"
+        raise InputError(message, "name one of the folders, or a folder below them")
+    collection = collection.take(run, below)
+    assert collection.sketch is not None
+    bands, sides = merge_params(BandParams, session.request.given), Sides.of(run, side_of(run, collection))
+    plan = plan_bands(collection.sketch.perms, bands)
+    return Comparison(run, session.request, PairParams(), bands, collection, sides, plan=plan)
+
+
+class ShowDifferences(Tool):
+    """Show how similar two documents of the folders are, and where their texts differ.
+
+    Use it on a pair that list_pairs or find_near_duplicates has named, before you decide which of
+    the two to keep. The text marks [-words of a only-] and {+words of b only+}; of lines, - is one
+    of a and + one of b. The rows are the differences, by the numbers of words.
+    """
+
+    a: Annotated[str, Meta(description="A document: its name, or the end of its name.")]
+    b: Annotated[str, Meta(description="Another document.")]
+
+    columns = LISTINGS["show"]
+    more = COMPARISON
+
+    def answer(self, session: Session) -> Answer:
+        collection = load_signatures(session.workspace, session.request)
+        params, sketch = collection.shingle, collection.sketch
+        a, b = (_look_up(each, collection).read(params) for each in (self.a, self.b))
+        both = compare(
+            session.run, a.text.utf8, b.text.utf8, params, sketch, collection.shingle_filter
+        )
+        texts, noun = both.texts, NOUNS[params.tokens]
+        rows = [row for row in list_changes(texts, is_shared=False) if row[0] != ALIKE]
+        by_lines = have_same_lines(texts)
+        layout = Layout(noun="line", context=LINES) if by_lines else Layout(noun=noun, context=CONTEXT[params.tokens])
+        shown = align_lines(texts.a.text, texts.b.text) if by_lines else texts
+        shares, *more = describe_shares(both, "jaccard", sketch)
+        lines = chain(more, describe_documents(a, b, both, params, None), [summarize(texts, noun), ""], render(shown, layout))
+        values = tuple(getattr(both, name) for name in COMPARISON)
+        return Answer(shares, rows, len(rows), "`lshdup show` prints all", lines, values)
+
+
+class FindPassages(_OfText):
+    """Find the passages of a text, or of a document, that stand word for word in the documents of
+    the folders.
+
+    Use it to find where a text, or a part of it, was taken from, or which documents quote it, even
+    if they are different otherwise. Answers with the passages, the longest and most frequent first:
+    how many words and how many places each has, the line where it begins in the text, and some of
+    the documents with it, with the line there. Reads all documents, so it takes longer than
+    find_near_duplicates.
+    """
+
+    least: Annotated[int, Meta(ge=2, description="Words of the shortest passage.")] = 20
+
+    columns = _PASSAGES
+
+    def answer(self, session: Session) -> Answer:
+        run, request, params = session.workspace, session.request, PassageParams(self.least)
+        last = load_signatures(run, request)
+        shingle, document = last.shingle, self.document(last)
+        found, size = find_with_document(run, request, last, document, params, find_passages)
+        passages, here = found.passages, found.here.documents
+        text = locate_tokens(document.utf8(shingle), shingle)
+
+        @cache
+        def read(number: int) -> LocatedText:
+            other = NamedDocument(here.names[number], number, collection=found.here)
+            return locate_tokens(other.utf8(shingle), shingle)
+
+        def rows() -> Iterator[tuple[Cell, ...]]:
+            for at, size in enumerate(passages.tokens.tolist()):
+                places = passages.take(np.array([at]))
+                (mine, *_), others = (np.flatnonzero(each) for each in (places.documents == 0, places.documents))
+                begin = int(places.first[mine])
+                words = " ".join(extract_passage(text, begin, begin + size).split())
+                for other in others[:_PLACES]:
+                    number, first = int(places.documents[other]) - 1, int(places.first[other])
+                    (name,) = here.typed_names(np.array([number]))
+                    yield at + 1, size, len(others), find_line(text, begin), name, find_line(read(number), first), words
+
+        others = passages.documents > 0
+        counts = np.add.reduceat(others, passages.starts[:-1]) if len(passages) else others
+        n = len(np.unique(passages.documents[others]))
+        summary = f"{count_of(len(passages), 'passage')} of {self.least:,} words or more stand in {printable(document.name)} and in {count_of(n, 'document')}"
+        total = int(np.minimum(counts, _PLACES).sum())
+        return Answer(summary, rows(), total, "ask with a larger least, or about a part of the text")
+
+
+#: The tools, in the order in which an agent sees them.
+TOOLS: dict[str, type[Tool]] = {
+    "find_near_duplicates": FindNearDuplicates,
+    "list_pairs": ListPairs,
+    "show_differences": ShowDifferences,
+    "find_passages": FindPassages,
+}
