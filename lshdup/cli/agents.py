@@ -7,9 +7,8 @@ document that was found below the folders, by its name: no path of an agent is e
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Annotated, Any
 
 import msgspec
@@ -21,13 +20,12 @@ from lshdup.base.wording import Cell, count_of, printable
 from lshdup.cli.columns import COMPARISON, COUNT, LISTINGS, NAME, TEXT, Type
 from lshdup.cli.commands.pairs_listing import Listing, list_rows
 from lshdup.cli.commands.show_documents import describe_documents, describe_shares, list_changes
-from lshdup.cli.find_pairs import find_pairs, open_comparison
-from lshdup.cli.find_pairs import leave_out_accepted as leave_out_accepted_pairs
+from lshdup.cli.find_pairs import find_pairs, leave_out_accepted, open_comparison
 from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import side_of
-from lshdup.compare.sides import Sides
+from lshdup.compare.sides import LEVELS, Sides
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import BandParams, PairParams, PassageParams
@@ -43,7 +41,7 @@ from lshdup.views.comparison import (
 )
 from lshdup.views.pair_view import shorten
 from lshdup.views.terminal import CONTEXT, LINES, NOUNS, Layout, render, summarize
-from lshdup.workspace.accepted import leave_out_accepted
+from lshdup.workspace.accepted import without_accepted
 from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.folders import find_below
 from lshdup.workspace.index import find_near, load_or_build_index, read_query
@@ -197,7 +195,7 @@ class FindNearDuplicates(_OfText):
         near = find_near(run, side_of(run, collection), query, threshold, indexed)
         if document.index >= 0:
             prints = query.prints.text_prints
-            near = leave_out_accepted(run, None, near, collection, document, prints)
+            near = without_accepted(run, None, near, collection, document, prints)
         others = count_of(len(collection.documents), "document")
         summary = f"{len(near.documents):,} of {others} are {threshold:g} similar or more"
         summary += f" to {printable(document.name)}"
@@ -205,7 +203,7 @@ class FindNearDuplicates(_OfText):
             summary = f"{printable(document.name)} has no words to compare"
         names = collection.documents.typed_names(near.documents)
         same = query.prints.compare_to(collection.prints, near.documents)
-        words = [SAME[level] for level in same.tolist()]
+        words = [LEVELS[level] for level in same.tolist()]
         rows = zip(names, near.similarity.tolist(), words, strict=True)
         return Answer(summary, rows, len(names), "ask with a higher threshold")
 
@@ -230,7 +228,7 @@ class ListPairs(Tool):
             opened = _compare_below(session, self.folder)
         else:
             opened = open_comparison(session, options)
-        opened = leave_out_accepted_pairs(session, options, opened)
+        opened = leave_out_accepted(session, options, opened)
         _, _, pairs = find_pairs(session, options, opened)
         n = len(pairs)
         listing = Listing(opened, pairs, n, np.zeros(0, np.int64), pairs.pieces)
@@ -316,22 +314,26 @@ class FindPassages(_OfText):
             return locate_tokens(other.utf8(shingle), shingle)
 
         def rows() -> Iterator[tuple[Cell, ...]]:
-            for at, size in enumerate(passages.tokens.tolist()):
-                places = passages.take(np.array([at]))
-                (mine, *_), others = (np.flatnonzero(each) for each in (places.documents == 0, places.documents))
-                begin = int(places.first[mine])
-                words = " ".join(extract_passage(text, begin, begin + size).split())
-                for other in others[:_PLACES]:
-                    number, first = int(places.documents[other]) - 1, int(places.first[other])
+            for passage, (start, end) in enumerate(pairwise(passages.starts.tolist())):
+                # The text is document 0, so its place is the first one.
+                (begin, *_), tokens = passages.first[start:end].tolist(), passages.tokens[passage]
+                words = " ".join(extract_passage(text, begin, begin + tokens).split())
+                others = [at for at in range(start, end) if passages.documents[at]]
+                for at in others[:_PLACES]:
+                    number, first = int(passages.documents[at]) - 1, int(passages.first[at])
                     (name,) = here.typed_names(np.array([number]))
-                    yield at + 1, size, len(others), find_line(text, begin), name, find_line(read(number), first), words
+                    lines = find_line(text, begin), name, find_line(read(number), first)
+                    yield passage + 1, int(tokens), len(others), *lines, words
 
         others = passages.documents > 0
         counts = np.add.reduceat(others, passages.starts[:-1]) if len(passages) else others
-        n = len(np.unique(passages.documents[others]))
-        summary = f"{count_of(len(passages), 'passage')} of {self.least:,} words or more stand in {printable(document.name)} and in {count_of(n, 'document')}"
+        summary = (
+            f"{count_of(len(passages), 'passage')} of {self.least:,} words or more of "
+            f"{printable(document.name)}, in "
+            f"{count_of(len(np.unique(passages.documents[others])), 'document')}"
+        )
         total = int(np.minimum(counts, _PLACES).sum())
-        return Answer(summary, rows(), total, "ask with a larger least, or about a part of the text")
+        return Answer(summary, rows(), total, "ask with a larger least, or about a part of it")
 
 
 #: The tools, in the order in which an agent sees them.

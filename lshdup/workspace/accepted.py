@@ -310,7 +310,7 @@ def find_files(lists: Sequence[DocumentList]) -> list[Path]:
     return sorted(filter(Path.is_file, found.values()))
 
 
-def leave_out_accepted(
+def without_accepted(
     run: Run,
     path: Path | None,
     near: Neighbours,

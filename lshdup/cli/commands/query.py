@@ -255,14 +255,14 @@ def _find(
 
     from lshdup.compare.sides import LEVELS
     from lshdup.compare.verification import relations
-    from lshdup.workspace.accepted import leave_out_accepted
+    from lshdup.workspace.accepted import without_accepted
     from lshdup.workspace.index import find_near
 
     same, threshold = options.same, options.threshold
     near = find_near(session.workspace, side, query, threshold, indexed)
     if not options.show_accepted:
         text_prints = query.prints.text_prints
-        near = leave_out_accepted(
+        near = without_accepted(
             session.run, options.accepted, near, collection, document, text_prints
         )
     levels = query.prints.compare_to(collection.prints, near.documents)
