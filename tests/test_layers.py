@@ -256,10 +256,12 @@ def test_nothing_in_the_package_runs_code_from_outside(package):
     assert seen > 1000
 
 
-@pytest.mark.parametrize("argument", ["--help", "--version"])
-def test_help_is_light(argument):
+@pytest.mark.parametrize("line", ["--help", "--version", "help schema pairs"])
+def test_help_is_light(line):
     """Neither NumPy nor numba is imported, nor Rich, tqdm, or anything of the stages."""
-    script = f"import sys; sys.argv = ['lshdup', '{argument}']\nfrom lshdup.cli.main import main\n"
+    script = (
+        f"import sys; sys.argv = ['lshdup', *{line.split()}]\nfrom lshdup.cli.main import main\n"
+    )
     script += "try: main()\nexcept SystemExit: pass\nprint(*sys.modules)"
     printed = subprocess.check_output([sys.executable, "-c", script], text=True, cwd=ROOT)
     loaded = {name.split(".")[0] for name in printed.splitlines()[-1].split()}

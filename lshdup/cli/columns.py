@@ -16,17 +16,24 @@ class Type:
     cell : the Python type of a cell.
     values : the only cells; empty if any cell of this type may be.
     nullable : whether a cell may be empty, null in JSON.
+    most : the largest number, if there is one; the smallest is 0 then.
+    or_integer : whether a text may be an integer in JSON.
     """
 
     words: str
     cell: type
     values: tuple[str, ...] = ()
     nullable: bool = False
+    most: float | None = None
+    or_integer: bool = False
 
+
+#: The version of the columns. It rises when a column changes, goes or moves, not for a new one.
+VERSION = 1
 
 NAME, TEXT = Type("name", str), Type("text", str)
-ID = Type("name; in JSON an integer if the id is one", str)
-COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float)
+ID = Type("name; in JSON an integer if the id is one", str, or_integer=True)
+COUNT, NUMBER, SHARE = Type("count", int), Type("number", float), Type("share", float, most=1)
 FLAG = Type("`yes` or `no`; in JSON true or false", bool)
 
 
@@ -122,15 +129,6 @@ LISTINGS: dict[str, dict[str, Type]] = {
                   "chosen": _one_of("chosen", "")},
 }  # fmt: skip
 
-_FILTERED = {"removed": _one_of("template", "common", "")}
-
-#: Columns behind the others that an option adds.
-OPTIONAL: dict[str, dict[str, Type]] = {
-    "pairs-containment": _RELATION,
-    "shingle": _FILTERED,
-    "show-shingles": _FILTERED,
-}
-
 #: When a column is printed, and columns with a value of an option in their name.
 _NOTES = {
     "pairs": "tables of mails: subjects and dates too",
@@ -176,6 +174,29 @@ ANNOTATIONS = {"duplicate_group": _or_empty(COUNT), "duplicate_kept": _or_empty(
 #: The columns of `passages --removed`: what is cut, and what is not, and why.
 REMOVED_PASSAGES = {"id": ID, "file": NAME, "start": _or_empty(COUNT), "end": _or_empty(COUNT),
                     "text": _or_empty(TEXT), "skipped": _or_empty(TEXT)}  # fmt: skip
+
+#: Lists that are files of their own, in the form of listings.
+LISTS = {
+    "clusters-removed": REMOVED,
+    "clusters-may-go": MAY_GO,
+    "clusters-annotated": ANNOTATIONS,
+    "pairs-removed": REMOVED | CONTAINED,
+    "passages-removed": REMOVED_PASSAGES,
+}
+
+_FILTERED = {"removed": _one_of("template", "common", "")}
+
+#: Columns behind the others that an option adds, or that only mails have.
+OPTIONAL: dict[str, dict[str, Type]] = {
+    "pairs-containment": _RELATION,
+    "shingle": _FILTERED,
+    "show-shingles": _FILTERED,
+    "clusters-removed": OF_MAILS,
+    "pairs-removed": OF_MAILS,
+}
+
+#: Columns with a value of an option in their name, as a regular expression.
+BY_VALUE = {"curve-all": {r"^(miss|candidate) at [0-9.]+$": SHARE}}
 
 #: The numbers of `show --format json`, which prints one object.
 COMPARISON = {"similarity": SHARE, "containment": SHARE, "estimate": _or_empty(SHARE),

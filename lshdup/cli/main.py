@@ -50,6 +50,11 @@ class _Group(click.Group):
         if args[1:] and args[0] in ("-h", "--help"):
             args = [args[1], args[0]]  # as git does
         try:
+            if words[:2] == ["help", "schema"] and not ctx.resilient_parsing:
+                from lshdup.cli.schemas import print_schema
+
+                print_schema(words[2:])
+                ctx.exit(OK)
             return super().parse_args(ctx, args)
         except BrokenPipeError:  # of --help and --version
             close_stdout()
@@ -81,7 +86,8 @@ class _Group(click.Group):
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 done; 1 something was found (only with --check); 2 usage, error, input "
-    "that could not be read, or with --check nothing was compared; 130 interrupted.",
+    "that could not be read, or with --check nothing was compared; 130 interrupted. `lshdup help "
+    "schema` lists the JSON Schemas of what is printed.",
 )
 @click.version_option(
     __version__, "-V", "--version", prog_name="lshdup", message="%(prog)s %(version)s"

@@ -40,12 +40,14 @@ from lshdup.workspace.lookup import NamedDocument, list_named
 #: The names of two documents, ascending, and the fingerprints of their texts.
 Line = tuple[bytes, bytes, int, int]
 
-_HEAD = {"lshdup": "accepted pairs", "version": 1}
+#: What the first line of a file has, beside `of` and `texts`.
+HEAD = {"lshdup": "accepted pairs", "version": 1}
 
-_CELLS = ("a", "b", "a_text", "b_text", "note")
+#: What the other lines have; `note` may be missing.
+CELLS = ("a", "b", "a_text", "b_text", "note")
 
 #: Parameters on which the fingerprint of a text does not depend.
-_NOT_OF_TEXTS = {"k": 0, "bag": False, "min_tokens": 0}
+NOT_OF_TEXTS = {"k": 0, "bag": False, "min_tokens": 0}
 
 #: Distinct pairs of classes that are gathered before they are merged.
 _GATHERED = 1 << 20
@@ -53,7 +55,7 @@ _GATHERED = 1 << 20
 
 def definition_of(shingle: ShingleParams) -> ShingleParams:
     """Return the parameters that fingerprints of texts depend on; all others have their default."""
-    return ShingleParams.from_json(shingle.to_json() | _NOT_OF_TEXTS)
+    return ShingleParams.from_json(shingle.to_json() | NOT_OF_TEXTS)
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,14 @@ class Accepted:
     def save(self, path: Path) -> None:
         """Write the file: a line a pair, sorted by names. Raise InputError if that fails."""
         texts = {
-            name: is_ for name, is_ in self.texts.to_json().items() if name not in _NOT_OF_TEXTS
+            name: is_ for name, is_ in self.texts.to_json().items() if name not in NOT_OF_TEXTS
         }
         rows: list[dict[str, Any]] = [
-            _HEAD | {"of": "texts" if self.of_texts else "pairs", "texts": texts}
+            HEAD | {"of": "texts" if self.of_texts else "pairs", "texts": texts}
         ]
         for line in sorted(self.lines):
             cells = *map(os.fsdecode, line[:2]), *(f"{each:016x}" for each in line[2:])
-            rows.append(dict(zip(_CELLS, (*cells, self.lines[line]), strict=True)))
+            rows.append(dict(zip(CELLS, (*cells, self.lines[line]), strict=True)))
         try:
             with replace_file(path) as file:
                 for row in rows:
@@ -142,11 +144,11 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
         raise InputError(message, f"name another file; {anew} writes one") from None
     try:
         said = json.loads(head)
-        texts_by = said.pop("texts") | _NOT_OF_TEXTS
+        texts_by = said.pop("texts") | NOT_OF_TEXTS
         # A parameter that is newer than the file has its default.
         shingle = ShingleParams.from_json(ShingleParams(texts_by["tokens"]).to_json() | texts_by)
         of = said.pop("of")
-        is_one = said == _HEAD and of in ("texts", "pairs")
+        is_one = said == HEAD and of in ("texts", "pairs")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, LshdupError):
         is_one = False
     if not is_one:
@@ -166,7 +168,7 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
 
 
 def _parse(text: bytes) -> tuple[Line, str]:
-    a, b, *prints, note = map(({"note": ""} | json.loads(text)).__getitem__, _CELLS)
+    a, b, *prints, note = map(({"note": ""} | json.loads(text)).__getitem__, CELLS)
     a_text, b_text = map(bytes.fromhex, prints)
     if not len(a_text) == len(b_text) == 8 or not isinstance(note, str):
         raise ValueError
