@@ -1,10 +1,11 @@
-"""The tools of `lshdup mcp`: what an agent may ask, and the answers, which are those of the commands
-over the same folders.
+"""The tools of `lshdup mcp`: what an agent may ask, and the answers, which are those of the
+commands over the same folders.
 
 A tool is a class: its fields are the arguments, its docstring says when to use it. A path means a
 document that was found below the folders, by its name: no path of an agent is ever opened.
 """
 
+import inspect
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -22,6 +23,7 @@ from lshdup.cli.commands.pairs_listing import Listing, list_rows
 from lshdup.cli.commands.show_documents import describe_documents, describe_shares, list_changes
 from lshdup.cli.find_pairs import find_pairs, leave_out_accepted, open_comparison
 from lshdup.cli.options import FindOptions
+from lshdup.cli.schemas import Schema, schema_of_object, schemas_of_cells
 from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import side_of
@@ -48,7 +50,6 @@ from lshdup.workspace.index import find_near, load_or_build_index, read_query
 from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.lookup import NamedDocument, look_up
 from lshdup.workspace.passages import find_with_document
-from lshdup.workspace.request import merge_params
 
 #: Rows of an answer; bytes of its rows, and of its text; characters of a text in a row; and places
 #: of a passage that are listed.
@@ -84,13 +85,13 @@ class Answer:
     lines: Iterable[str] | None = None
     more: tuple[float | int | None, ...] = ()
 
-    def encode(self, columns: Iterable[str], more: Iterable[str], notes: list[str]) -> Any:
+    def encode(self, tool: "type[Tool]", notes: list[str]) -> tuple[str, dict[str, Any]]:
         """Return the answer as text and as an object, both of bounded size, which say how much is
         left out.
 
-        columns, more : names of the columns, and of further values. notes : what else is to say.
+        tool : whose answer it is. notes : what else is to say.
         """
-        names, rows, size = [*columns], list[dict[str, Any]](), 0
+        names, rows, size = [*tool.columns], list[dict[str, Any]](), 0
         for row in self.rows:
             cells = dict(zip(names, map(_encode, row), strict=True))
             size += len(json.dumps(cells))
@@ -104,7 +105,7 @@ class Answer:
             table = chain([names], (each.values() for each in rows))
             lines = ("\t".join(map(_as_text, row)) for row in table) if rows else ()
         found = {"rows": rows, "total": self.total, "left_out": left_out, "notes": notes}
-        values = dict(zip(more, self.more, strict=True))
+        values = dict(zip(tool.more, self.more, strict=True))
         text = _shorten(chain([self.summary], lines), notes)
         return text, {"summary": self.summary, **values, **found}
 
@@ -141,6 +142,19 @@ class Tool(msgspec.Struct, forbid_unknown_fields=True):
     columns = dict[str, Type]()
     more = dict[str, Type]()
 
+    @classmethod
+    def describe(cls) -> tuple[str, Schema, Schema]:
+        """Return when to use the tool, and the JSON Schemas of its arguments and of its answer."""
+        taken = msgspec.json.schema(cls)["$defs"][cls.__name__]
+        description = inspect.cleandoc(taken.pop("description"))
+        row = schema_of_object(schemas_of_cells(cls.columns))
+        values = schemas_of_cells(cls.more | {"total": COUNT, "left_out": COUNT, "summary": TEXT})
+        lists = {
+            "rows": {"type": "array", "items": row},
+            "notes": {"type": "array", "items": {"type": "string"}},
+        }
+        return description, taken, schema_of_object(values | lists)
+
     def answer(self, session: Session) -> Answer:
         """Return what the documents that are below the folders now answer.
 
@@ -159,7 +173,8 @@ class _OfText(Tool):
     def document(self, collection: Collection) -> NamedDocument:
         """Return the document that is meant. Raise ParameterError if it is none, or two."""
         if bool(self.text) == bool(self.path):
-            raise ParameterError("one of text and path is needed", "give the other one no value")
+            message = "one of text and path is needed"
+            raise ParameterError(message, "give either the text or the name of a document")
         if self.path:
             return _look_up(self.path, collection)
         return NamedDocument(b"the text", raw=self.text.encode("utf-8", "replace"))
@@ -171,7 +186,12 @@ def _look_up(path: str, collection: Collection) -> NamedDocument:
     if "\\x" in path and path in (spelled := [*map(_encode, names)]):
         at = spelled.index(path)
         return NamedDocument(names[at], at, collection=collection)
-    return look_up(path.replace("\0", "\\0").encode("utf-8", "replace"), collection, only_stored=True)
+    return look_up(_as_name(path), collection, only_stored=True)
+
+
+def _as_name(path: str) -> bytes:
+    """Return a path as bytes. NUL, which no name has, becomes an escape."""
+    return path.replace("\0", "\\0").encode("utf-8", "replace")
 
 
 class FindNearDuplicates(_OfText):
@@ -223,9 +243,9 @@ class ListPairs(Tool):
     columns = LISTINGS["pairs"]
 
     def answer(self, session: Session) -> Answer:
-        run, options = session.workspace, FindOptions(self.threshold, exact=False, max_bucket=None)
+        options = FindOptions(self.threshold, exact=False, max_bucket=None)
         if self.folder:
-            opened = _compare_below(session, self.folder)
+            opened = _compare_below(session, self.folder, self.threshold)
         else:
             opened = open_comparison(session, options)
         opened = leave_out_accepted(session, options, opened)
@@ -238,17 +258,16 @@ class ListPairs(Tool):
         return Answer(summary, rows, n, "ask with a higher threshold, or about one folder")
 
 
-def _compare_below(session: Session, folder: str) -> Comparison:
+def _compare_below(session: Session, folder: str, threshold: float) -> Comparison:
     """Return the comparison of the documents below a folder. Raise InputError without any."""
     run, collection = session.workspace, load_signatures(session.workspace, session.request)
-    word = folder.replace("\0", "\\0").encode("utf-8", "replace")
-    below = find_below(word, collection.documents).documents
+    below = find_below(_as_name(folder), collection.documents).documents
     if not len(below):
         message = f"{printable(folder)} holds no document of these folders"
         raise InputError(message, "name one of the folders, or a folder below them")
     collection = collection.take(run, below)
     assert collection.sketch is not None
-    bands, sides = merge_params(BandParams, session.request.given), Sides.of(run, side_of(run, collection))
+    sides, bands = Sides.of(run, side_of(run, collection)), BandParams(threshold)
     plan = plan_bands(collection.sketch.perms, bands)
     return Comparison(run, session.request, PairParams(), bands, collection, sides, plan=plan)
 
@@ -274,13 +293,13 @@ class ShowDifferences(Tool):
         both = compare(
             session.run, a.text.utf8, b.text.utf8, params, sketch, collection.shingle_filter
         )
-        texts, noun = both.texts, NOUNS[params.tokens]
+        texts, noun, context = both.texts, NOUNS[params.tokens], CONTEXT[params.tokens]
         rows = [row for row in list_changes(texts, is_shared=False) if row[0] != ALIKE]
-        by_lines = have_same_lines(texts)
-        layout = Layout(noun="line", context=LINES) if by_lines else Layout(noun=noun, context=CONTEXT[params.tokens])
-        shown = align_lines(texts.a.text, texts.b.text) if by_lines else texts
-        shares, *more = describe_shares(both, "jaccard", sketch)
-        lines = chain(more, describe_documents(a, b, both, params, None), [summarize(texts, noun), ""], render(shown, layout))
+        (shares, *more), shown = describe_shares(both, "jaccard", sketch), texts
+        heads = [*describe_documents(a, b, both, params, None), *more, summarize(texts, noun), ""]
+        if have_same_lines(texts):
+            shown, noun, context = align_lines(texts.a.text, texts.b.text), "line", LINES
+        lines = chain(heads, render(shown, Layout(noun=noun, context=context)))
         values = tuple(getattr(both, name) for name in COMPARISON)
         return Answer(shares, rows, len(rows), "`lshdup show` prints all", lines, values)
 
@@ -304,7 +323,7 @@ class FindPassages(_OfText):
         run, request, params = session.workspace, session.request, PassageParams(self.least)
         last = load_signatures(run, request)
         shingle, document = last.shingle, self.document(last)
-        found, size = find_with_document(run, request, last, document, params, find_passages)
+        found, _ = find_with_document(run, request, last, document, params, find_passages)
         passages, here = found.passages, found.here.documents
         text = locate_tokens(document.utf8(shingle), shingle)
 

@@ -2,27 +2,24 @@
 
 import os
 import signal
-import sys
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from lshdup.base.atomic import remove_own_temporary_files, temporary_folder
-from lshdup.base.wording import join_names, printable
+from lshdup.base.wording import join_names, printable, quoted
 from lshdup.cli.console import Console
-from lshdup.cli.help import define, refuse
+from lshdup.cli.help import amend, define, refuse
+from lshdup.cli.main import explain
+from lshdup.cli.messages import describe_reasons
 from lshdup.cli.options import index_options, memory_option, run_options
 from lshdup.cli.session import Session, open_session
-from lshdup.errors import InputError, LshdupError, ParameterError
+from lshdup.errors import InputError, ParameterError
 from lshdup.version import __version__
-
-if TYPE_CHECKING:
-    from lshdup.cli.agents import Tool
 
 
 @define(
@@ -34,6 +31,7 @@ Examples:
   lshdup mcp sample_corpus/licences --tokens symbols < /dev/null
 """,
 )
+@amend("files_from", "threshold", hidden=True)
 @index_options
 @memory_option
 @run_options
@@ -46,9 +44,10 @@ def command(ctx: click.Context, /, **_: object) -> int:
     what is known of documents is kept in a temporary folder until the end. Each answer is that of
     the documents as they are then.
     """
-    refuse(ctx, ("files_from",), "with mcp, which names DOCS")
+    refuse(ctx, ("files_from", "threshold"), "with mcp")
     if not ctx.params["docs"]:
-        raise InputError("no folder was named", "name the folders to answer about: lshdup mcp DOCS")
+        message = "no documents were named"
+        raise InputError(message, "name the folders to answer about: lshdup mcp FOLDER")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end)
     with temporary_folder() as folder:
@@ -76,7 +75,7 @@ def _refuse_below(docs: tuple[bytes, ...], *folders: Path) -> None:
                 raise ParameterError(message, hint)
 
 
-class _Ended(Exception):
+class _Ended(Exception):  # noqa: N818 (it is no error)
     """The client waits for an answer no longer."""
 
 
@@ -92,8 +91,51 @@ class _Console(Console):
         self.notes.append(printable(text))
 
 
+def _ask(
+    session: Session, options: dict[str, Any], name: str, arguments: object, ended: threading.Event
+) -> tuple[str, dict[str, Any]]:
+    """Return the answer of a tool as text and as an object.
+
+    session, options : of the command. ended : set once nobody waits for the answer.
+
+    Errors: LshdupError.
+    """
+    import msgspec
+
+    from lshdup.cli.agents import TOOLS
+    from lshdup.workspace.workspace import Workspace
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if ended.is_set():
+            raise _Ended
+        console.progress(stage, done, total)
+
+    if name not in TOOLS:
+        message = f"there is no tool {quoted(name)}"
+        raise ParameterError(message, f"the tools are {join_names(TOOLS)}")
+    try:
+        tool = msgspec.convert(arguments, TOOLS[name])
+    except msgspec.ValidationError as error:
+        message = f"{name}: {error}"
+        raise ParameterError(message, "the schema of the tool says what it takes") from None
+    with _Console(**options) as console:
+        run = session.run.but(
+            progress=progress, say=console.say, warn=console.warn, detail=console.detail,
+            skipped=console.report_skipped,
+        )  # fmt: skip
+        workspace = Workspace(run, session.workspace.store)
+        given = {**session.request.given, "threshold": getattr(tool, "threshold", None)}
+        request = replace(session.request, given=given)
+        found = tool.answer(Session(console, run, workspace, request, []))
+        if console.skipped_counts:
+            console.notes.append(f"skipped: {describe_reasons(console.skipped_counts)}")
+        return found.encode(type(tool), console.notes)
+
+
 def _serve(session: Session, options: dict[str, Any]) -> None:
-    """Answer until the input ends. options : of the console.
+    """Answer until the input ends.
+
+    options : of the console.
 
     Errors: InputError without the SDK.
     """
@@ -103,33 +145,37 @@ def _serve(session: Session, options: dict[str, Any]) -> None:
         from mcp.server import Server
         from mcp.server.stdio import stdio_server
     except ModuleNotFoundError as error:
-        message = f"the Python SDK of MCP is missing ({error.name})"
+        message = f"the Python SDK of MCP is missing: there is no {error.name}"
         raise InputError(message, "pip install 'lshdup[mcp]'") from None
 
-    from lshdup.cli.agents import TOOLS, input_schema, output_schema
+    from lshdup.cli.agents import TOOLS
 
-    folders = join_names(map(os.fsdecode, session.request.documents))
     read_only = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    listed = [
-        types.Tool(
-            name=name,
-            description=tool.__doc__,
-            input_schema=input_schema(tool),
-            output_schema=output_schema(tool),
-            annotations=read_only,
+    listed, alone = [], threading.Lock()
+    for name, tool in TOOLS.items():
+        description, taken, answer = tool.describe()
+        listed.append(
+            types.Tool(
+                name=name,
+                description=description,
+                input_schema=taken,
+                output_schema=answer,
+                annotations=read_only,
+            )
         )
-        for name, tool in TOOLS.items()
-    ]
-    one_at_a_time = threading.Lock()
 
-    def answer(name: str, arguments: dict[str, Any], ended: threading.Event) -> Any:
-        with one_at_a_time:
+    def work(name: str, arguments: object, ended: threading.Event) -> Any:
+        found = None
+        with alone:
             try:
-                text, found = _answer(session, options, name, arguments, ended)
-            except LshdupError as error:
-                text, found = "\n".join(filter(None, (error.message, *error.names, error.hint))), None
+                text, found = _ask(session, options, name, arguments, ended)
+            except _Ended:
+                text = "nobody waits for the answer"
+            except Exception as error:
+                error = explain(error)
+                text = "\n".join(filter(None, (error.message, *error.names, error.hint)))
         content = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(
             content=content, structured_content=found, is_error=found is None
@@ -140,9 +186,9 @@ def _serve(session: Session, options: dict[str, Any]) -> None:
 
     async def call_tool(_context: object, params: Any) -> Any:
         ended = threading.Event()
-        work = partial(answer, params.name, params.arguments or {}, ended)
+        asked = partial(work, params.name, params.arguments or {}, ended)
         try:
-            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            return await anyio.to_thread.run_sync(asked, abandon_on_cancel=True)
         finally:
             ended.set()
 
@@ -150,10 +196,11 @@ def _serve(session: Session, options: dict[str, Any]) -> None:
         async with stdio_server() as streams:
             await server.run(*streams, server.create_initialization_options())
 
+    folders = join_names(map(os.fsdecode, session.request.documents))
     server = Server(
         "lshdup",
         version=__version__,
-        instructions=f"Finds near-duplicate documents, and what texts have in common, in {folders}.",
+        instructions=f"Near-duplicates and shared passages among the documents of {folders}.",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -161,5 +208,5 @@ def _serve(session: Session, options: dict[str, Any]) -> None:
         anyio.run(serve)
     except* (BrokenPipeError, ConnectionResetError):  # The client has left.
         pass
-    with one_at_a_time:
+    with alone:  # the end of an answer that nobody waits for
         pass

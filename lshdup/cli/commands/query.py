@@ -33,7 +33,7 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, PassageParams
-from lshdup.workspace.lookup import NamedDocument, list_named, look_up, merge_shingle_params
+from lshdup.workspace.lookup import NamedDocument, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell

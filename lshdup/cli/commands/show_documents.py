@@ -136,7 +136,8 @@ def _list_shingles(
 def _listing(comparison: Comparison) -> tuple[tuple[str, ...], Iterator[tuple[Cell, ...]]]:
     """Return the names of the columns, and the rows: the differences, or what is shared."""
     is_shared = isinstance(comparison.texts, SharedTexts)
-    return column_names("show-shared" if is_shared else "show"), list_changes(comparison.texts, is_shared=is_shared)
+    columns = column_names("show-shared" if is_shared else "show")
+    return columns, list_changes(comparison.texts, is_shared=is_shared)
 
 
 def list_changes(texts: Alignment, *, is_shared: bool) -> Iterator[tuple[Cell, ...]]:
