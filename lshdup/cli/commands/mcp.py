@@ -124,7 +124,7 @@ def _ask(
             skipped=console.report_skipped,
         )  # fmt: skip
         workspace = Workspace(run, session.workspace.store)
-        given = {**session.request.given, "threshold": getattr(tool, "threshold", None)}
+        given = {**session.request.given, "threshold": getattr(tool, "threshold", 1.0)}
         request = replace(session.request, given=given)
         found = tool.answer(Session(console, run, workspace, request, []))
         if console.skipped_counts:
@@ -176,7 +176,7 @@ def _serve(session: Session, options: dict[str, Any]) -> None:
             except Exception as error:
                 error = explain(error)
                 text = "\n".join(filter(None, (error.message, *error.names, error.hint)))
-        content = [types.TextContent(type="text", text=text)]
+        content: list[Any] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(
             content=content, structured_content=found, is_error=found is None
         )
@@ -194,7 +194,7 @@ def _serve(session: Session, options: dict[str, Any]) -> None:
 
     async def serve() -> None:
         async with stdio_server() as streams:
-            await server.run(*streams, server.create_initialization_options())
+            await server.run(streams[0], streams[1], server.create_initialization_options())
 
     folders = join_names(map(os.fsdecode, session.request.documents))
     server = Server(
