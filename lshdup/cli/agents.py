@@ -8,6 +8,7 @@ document that was found below the folders, by its name: no path of an agent is e
 import inspect
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain, pairwise
 from typing import Annotated, Any
@@ -17,12 +18,12 @@ import numpy as np
 from msgspec import Meta
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.run import Progress
 from lshdup.base.wording import Cell, count_of, printable
 from lshdup.cli.columns import COMPARISON, COUNT, LISTINGS, NAME, TEXT, Type
 from lshdup.cli.commands.pairs_listing import Listing, list_rows
 from lshdup.cli.commands.show_documents import describe_documents, describe_shares, list_changes
-from lshdup.cli.find_pairs import find_pairs, leave_out_accepted, open_comparison
-from lshdup.cli.options import FindOptions
+from lshdup.cli.messages import describe_reasons
 from lshdup.cli.schemas import Schema, schema_of_object, schemas_of_cells
 from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
@@ -33,36 +34,32 @@ from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import BandParams, PairParams, PassageParams
 from lshdup.passages.finding import find_passages
 from lshdup.shingling.inspection import LocatedText, locate_tokens
+from lshdup.views import comparison as views
 from lshdup.views.changes import ALIKE
-from lshdup.views.comparison import (
-    align_lines,
-    compare,
-    extract_passage,
-    find_line,
-    have_same_lines,
-)
 from lshdup.views.pair_view import shorten
 from lshdup.views.terminal import CONTEXT, LINES, NOUNS, Layout, render, summarize
-from lshdup.workspace.accepted import without_accepted
+from lshdup.workspace.accepted import find_accepted, without_accepted
 from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.folders import find_below
 from lshdup.workspace.index import find_near, load_or_build_index, read_query
 from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.lookup import NamedDocument, look_up
 from lshdup.workspace.passages import find_with_document
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
 
 #: Rows of an answer; bytes of its rows, and of its text; characters of a text in a row; and places
 #: of a passage that are listed.
 MOST_ROWS, MOST_BYTES, _CHARACTERS, _PLACES = 100, 24_000, 400, 5
 
-#: The documents of a passage, and where it stands in the text and in each of them.
+#: A passage of the text, and one of its places in a document.
 _PASSAGES = {"passage": COUNT, "tokens": COUNT, "places": COUNT, "text_line": COUNT,
              "document": NAME, "line": COUNT, "text": TEXT}  # fmt: skip
 
 Threshold = Annotated[
     float,
-    Meta(gt=0, le=1, description="Smallest similarity: the share of the three-word sequences of "
-         "both texts that stand in both. 1 is the same words; near-duplicates have 0.8 or more."),
+    Meta(gt=0, le=1, description="Smallest similarity: of all sequences of three words in either "
+         "text, the share that is in both. 1: the same sequences; near-duplicates have 0.8."),
 ]  # fmt: skip
 
 
@@ -79,35 +76,39 @@ class Answer:
     """
 
     summary: str
-    rows: Iterable[Sequence[Cell]] = ()
-    total: int = 0
-    narrower: str = ""
+    rows: Iterable[Sequence[Cell]]
+    total: int
+    narrower: str
     lines: Iterable[str] | None = None
     more: tuple[float | int | None, ...] = ()
 
-    def encode(self, tool: "type[Tool]", notes: list[str]) -> tuple[str, dict[str, Any]]:
+    def encode(self, tool: "Tool", notes: list[str]) -> tuple[str, dict[str, Any]]:
         """Return the answer as text and as an object, both of bounded size, which say how much is
         left out.
 
         tool : whose answer it is. notes : what else is to say.
         """
-        names, rows, size = [*tool.columns], list[dict[str, Any]](), 0
+        rows, size = list[dict[str, Any]](), 0
         for row in self.rows:
-            cells = dict(zip(names, map(_encode, row), strict=True))
+            cells = dict(zip(tool.columns, map(_encode, row), strict=True))
             size += len(json.dumps(cells))
             if len(rows) == MOST_ROWS or size > MOST_BYTES:
                 break
             rows.append(cells)
         if left_out := self.total - len(rows):
             notes = [*notes, f"{count_of(left_out, 'row')} left out: {self.narrower}"]
-        lines = self.lines
-        if lines is None:
-            table = chain([names], (each.values() for each in rows))
-            lines = ("\t".join(map(_as_text, row)) for row in table) if rows else ()
+        table = chain([[*tool.columns]], (each.values() for each in rows))
+        lines = self.lines or ("\t".join(map(_as_text, row)) for row in table if rows)
+        shown, size = [self.summary], 0
+        for line in lines:
+            size += len(line.encode("utf-8", "backslashreplace")) + 1
+            if size > MOST_BYTES:
+                shown.append("… the text is cut here")
+                break
+            shown.append(line)
         found = {"rows": rows, "total": self.total, "left_out": left_out, "notes": notes}
         values = dict(zip(tool.more, self.more, strict=True))
-        text = _shorten(chain([self.summary], lines), notes)
-        return text, {"summary": self.summary, **values, **found}
+        return "\n".join([*shown, *notes]), {"summary": self.summary, **values, **found}
 
 
 def _encode(cell: Cell) -> Any:
@@ -119,18 +120,6 @@ def _encode(cell: Cell) -> Any:
 
 def _as_text(cell: Any) -> str:
     return "" if cell is None else printable(str(cell))
-
-
-def _shorten(lines: Iterable[str], notes: list[str]) -> str:
-    """Return lines and notes, and instead of lines that are too many that there are more."""
-    shown, size = list[str](), 0
-    for line in lines:
-        size += len(line.encode("utf-8", "backslashreplace")) + 1
-        if size > MOST_BYTES:
-            notes = ["the text is cut here", *notes]
-            break
-        shown.append(line)
-    return "\n".join([*shown, *notes])
 
 
 class Tool(msgspec.Struct, forbid_unknown_fields=True):
@@ -147,18 +136,18 @@ class Tool(msgspec.Struct, forbid_unknown_fields=True):
         """Return when to use the tool, and the JSON Schemas of its arguments and of its answer."""
         taken = msgspec.json.schema(cls)["$defs"][cls.__name__]
         description = inspect.cleandoc(taken.pop("description"))
-        row = schema_of_object(schemas_of_cells(cls.columns))
+        rows = schema_of_object(schemas_of_cells(cls.columns))
         values = schemas_of_cells(cls.more | {"total": COUNT, "left_out": COUNT, "summary": TEXT})
-        lists = {
-            "rows": {"type": "array", "items": row},
-            "notes": {"type": "array", "items": {"type": "string"}},
-        }
-        return description, taken, schema_of_object(values | lists)
+        lists = {"rows": rows, "notes": {"type": "string"}}
+        arrays = {name: {"type": "array", "items": items} for name, items in lists.items()}
+        return description, taken, schema_of_object(values | arrays)
 
-    def answer(self, session: Session) -> Answer:
+    def answer(self, run: Workspace, request: Request) -> Answer:
         """Return what the documents that are below the folders now answer.
 
-        Errors: those of the commands; InputError for a path that means no document.
+        request : names the folders.
+
+        Errors: as of the commands; InputError for a path that means no document.
         """
         raise NotImplementedError
 
@@ -166,9 +155,9 @@ class Tool(msgspec.Struct, forbid_unknown_fields=True):
 class _OfText(Tool):
     """A question about a text, or about a document of the folders."""
 
-    text: Annotated[str, Meta(description="The text, if it is no document of the folders.")] = ""
-    path: Annotated[str, Meta(description="Or a document of the folders: its name, as answers "
-                              "have it, or the end of its name.")] = ""  # fmt: skip
+    text: Annotated[str, Meta(description="A text that is no document of the folders.")] = ""
+    path: Annotated[str, Meta(description="Instead of a text a document of the folders: its name, "
+                              "or the end of its name.")] = ""  # fmt: skip
 
     def document(self, collection: Collection) -> NamedDocument:
         """Return the document that is meant. Raise ParameterError if it is none, or two."""
@@ -207,25 +196,25 @@ class FindNearDuplicates(_OfText):
 
     columns = {name: LISTINGS["query"][name] for name in ("name", "similarity", "same")}
 
-    def answer(self, session: Session) -> Answer:
-        run, threshold = session.workspace, self.threshold
-        indexed = load_or_build_index(run, session.request)
+    def answer(self, run: Workspace, request: Request) -> Answer:
+        given = {**request.given, "threshold": self.threshold}
+        indexed = load_or_build_index(run, replace(request, given=given))
         collection, document = indexed.collection, self.document(indexed.collection)
         query = read_query(collection, document)
-        near = find_near(run, side_of(run, collection), query, threshold, indexed)
+        near = find_near(run, side_of(run, collection), query, self.threshold, indexed)
         if document.index >= 0:
             prints = query.prints.text_prints
             near = without_accepted(run, None, near, collection, document, prints)
-        others = count_of(len(collection.documents), "document")
-        summary = f"{len(near.documents):,} of {others} are {threshold:g} similar or more"
-        summary += f" to {printable(document.name)}"
+        n, shown = len(near.documents), printable(document.name)
+        summary = f"{n:,} of {count_of(len(collection.documents), 'document')} are "
+        summary += f"{self.threshold:g} similar or more to {shown}"
         if not len(query.shingles):
-            summary = f"{printable(document.name)} has no words to compare"
+            summary = f"{shown} has no words to compare"
         names = collection.documents.typed_names(near.documents)
         same = query.prints.compare_to(collection.prints, near.documents)
-        words = [LEVELS[level] for level in same.tolist()]
+        words = (LEVELS[level] for level in same.tolist())
         rows = zip(names, near.similarity.tolist(), words, strict=True)
-        return Answer(summary, rows, len(names), "ask with a higher threshold")
+        return Answer(summary, rows, n, "ask with a higher threshold")
 
 
 class ListPairs(Tool):
@@ -242,34 +231,27 @@ class ListPairs(Tool):
 
     columns = LISTINGS["pairs"]
 
-    def answer(self, session: Session) -> Answer:
-        options = FindOptions(self.threshold, exact=False, max_bucket=None)
+    def answer(self, run: Workspace, request: Request) -> Answer:
+        collection = load_signatures(run, request)
         if self.folder:
-            opened = _compare_below(session, self.folder, self.threshold)
-        else:
-            opened = open_comparison(session, options)
-        opened = leave_out_accepted(session, options, opened)
-        _, _, pairs = find_pairs(session, options, opened)
-        n = len(pairs)
-        listing = Listing(opened, pairs, n, np.zeros(0, np.int64), pairs.pieces)
-        rows = (row for piece in list_rows(listing) for row in zip(*piece, strict=True))
-        summary = f"{count_of(n, 'pair')} of similarity {self.threshold:g} or more"
-        summary += f" among {count_of(len(opened.here.documents), 'document')}"
-        return Answer(summary, rows, n, "ask with a higher threshold, or about one folder")
-
-
-def _compare_below(session: Session, folder: str, threshold: float) -> Comparison:
-    """Return the comparison of the documents below a folder. Raise InputError without any."""
-    run, collection = session.workspace, load_signatures(session.workspace, session.request)
-    below = find_below(_as_name(folder), collection.documents).documents
-    if not len(below):
-        message = f"{printable(folder)} holds no document of these folders"
-        raise InputError(message, "name one of the folders, or a folder below them")
-    collection = collection.take(run, below)
-    assert collection.sketch is not None
-    sides, bands = Sides.of(run, side_of(run, collection)), BandParams(threshold)
-    plan = plan_bands(collection.sketch.perms, bands)
-    return Comparison(run, session.request, PairParams(), bands, collection, sides, plan=plan)
+            below = find_below(_as_name(self.folder), collection.documents).documents
+            if not len(below):
+                message = f"{printable(self.folder)} holds no document of these folders"
+                raise InputError(message, "name one of the folders, or a folder below them")
+            collection = collection.take(run, below)
+        assert collection.sketch is not None
+        bands, n = BandParams(self.threshold), count_of(len(collection.documents), "document")
+        plan = plan_bands(collection.sketch.perms, bands)
+        texts, documents = collection.prints.text_prints, [collection.documents]
+        apart = find_accepted(run, None, documents, collection.shingle, texts)
+        sides = Sides.of(run, side_of(run, collection)).leave_out(run, apart)
+        opened = Comparison(run, request, PairParams(), bands, collection, sides, plan=plan)
+        pairs = opened.expand_copies(opened.find_pairs(), collapse=False)
+        total = len(pairs)
+        pieces = list_rows(Listing(opened, pairs, total, np.zeros(0, np.int64), pairs.pieces))
+        rows = (row for piece in pieces for row in zip(*piece, strict=True))
+        summary = f"{count_of(total, 'pair')} of similarity {self.threshold:g} or more among {n}"
+        return Answer(summary, rows, total, "ask with a higher threshold, or about one folder")
 
 
 class ShowDifferences(Tool):
@@ -286,22 +268,20 @@ class ShowDifferences(Tool):
     columns = LISTINGS["show"]
     more = COMPARISON
 
-    def answer(self, session: Session) -> Answer:
-        collection = load_signatures(session.workspace, session.request)
-        params, sketch = collection.shingle, collection.sketch
+    def answer(self, run: Workspace, request: Request) -> Answer:
+        collection = load_signatures(run, request)
+        params, sketch, filter_ = collection.shingle, collection.sketch, collection.shingle_filter
         a, b = (_look_up(each, collection).read(params) for each in (self.a, self.b))
-        both = compare(
-            session.run, a.text.utf8, b.text.utf8, params, sketch, collection.shingle_filter
-        )
+        both = views.compare(run, a.text.utf8, b.text.utf8, params, sketch, filter_)
         texts, noun, context = both.texts, NOUNS[params.tokens], CONTEXT[params.tokens]
         rows = [row for row in list_changes(texts, is_shared=False) if row[0] != ALIKE]
-        (shares, *more), shown = describe_shares(both, "jaccard", sketch), texts
+        shares, *more = describe_shares(both, "jaccard", sketch)
         heads = [*describe_documents(a, b, both, params, None), *more, summarize(texts, noun), ""]
-        if have_same_lines(texts):
-            shown, noun, context = align_lines(texts.a.text, texts.b.text), "line", LINES
-        lines = chain(heads, render(shown, Layout(noun=noun, context=context)))
+        if views.have_same_lines(texts):
+            texts, noun, context = views.align_lines(texts.a.text, texts.b.text), "line", LINES
+        lines = chain(heads, render(texts, Layout(noun=noun, context=context)))
         values = tuple(getattr(both, name) for name in COMPARISON)
-        return Answer(shares, rows, len(rows), "`lshdup show` prints all", lines, values)
+        return Answer(shares, rows, len(rows), "`lshdup show` prints them all", lines, values)
 
 
 class FindPassages(_OfText):
@@ -319,9 +299,8 @@ class FindPassages(_OfText):
 
     columns = _PASSAGES
 
-    def answer(self, session: Session) -> Answer:
-        run, request, params = session.workspace, session.request, PassageParams(self.least)
-        last = load_signatures(run, request)
+    def answer(self, run: Workspace, request: Request) -> Answer:
+        last, params = load_signatures(run, request), PassageParams(self.least)
         shingle, document = last.shingle, self.document(last)
         found, _ = find_with_document(run, request, last, document, params, find_passages)
         passages, here = found.passages, found.here.documents
@@ -333,25 +312,24 @@ class FindPassages(_OfText):
             return locate_tokens(other.utf8(shingle), shingle)
 
         def rows() -> Iterator[tuple[Cell, ...]]:
-            for passage, (start, end) in enumerate(pairwise(passages.starts.tolist())):
+            for at, (start, end) in enumerate(pairwise(passages.starts.tolist())):
+                size, first = int(passages.tokens[at]), passages.first[start:end].tolist()
                 # The text is document 0, so its place is the first one.
-                (begin, *_), tokens = passages.first[start:end].tolist(), passages.tokens[passage]
-                words = " ".join(extract_passage(text, begin, begin + tokens).split())
-                others = [at for at in range(start, end) if passages.documents[at]]
-                for at in others[:_PLACES]:
-                    number, first = int(passages.documents[at]) - 1, int(passages.first[at])
+                words = views.extract_passage(text, first[0], first[0] + size)
+                line, cell = views.find_line(text, first[0]), " ".join(words.split())
+                places = zip(documents[start:end].tolist(), first, strict=True)
+                others = [(number - 1, begin) for number, begin in places if number]
+                for number, begin in others[:_PLACES]:
                     (name,) = here.typed_names(np.array([number]))
-                    lines = find_line(text, begin), name, find_line(read(number), first)
-                    yield passage + 1, int(tokens), len(others), *lines, words
+                    there = views.find_line(read(number), begin)
+                    yield at + 1, size, len(others), line, name, there, cell
 
-        others = passages.documents > 0
-        counts = np.add.reduceat(others, passages.starts[:-1]) if len(passages) else others
-        summary = (
-            f"{count_of(len(passages), 'passage')} of {self.least:,} words or more of "
-            f"{printable(document.name)}, in "
-            f"{count_of(len(np.unique(passages.documents[others])), 'document')}"
-        )
-        total = int(np.minimum(counts, _PLACES).sum())
+        documents = passages.documents
+        n = count_of(len(np.unique(documents)) - bool(len(documents)), "document")
+        summary = f"{count_of(len(passages), 'passage')} of {self.least:,} words or more of "
+        summary += f"{printable(document.name)}, in {n}"
+        of_text = np.bincount(passages.runs_at(np.flatnonzero(documents == 0)).passages)
+        total = int(np.minimum(passages.places - of_text, _PLACES).sum())
         return Answer(summary, rows(), total, "ask with a larger least, or about a part of it")
 
 
@@ -362,3 +340,25 @@ TOOLS: dict[str, type[Tool]] = {
     "show_differences": ShowDifferences,
     "find_passages": FindPassages,
 }
+
+
+def ask(
+    session: Session, progress: Progress, name: str, arguments: object
+) -> tuple[str, dict[str, Any]]:
+    """Return the answer of a tool as text and as an object.
+
+    session : of the command. progress : as of a run.
+
+    Errors: LshdupError.
+    """
+    try:
+        tool = msgspec.convert(arguments, TOOLS[name])
+    except (KeyError, msgspec.ValidationError) as error:
+        message = f"the question {name} was not understood: {error}"
+        raise ParameterError(message, "the list of tools says what each of them takes") from None
+    skipped = session.console.skipped_counts
+    skipped.clear()
+    run = Workspace(session.run.but(progress=progress), session.workspace.store)
+    found = tool.answer(run, session.request)
+    notes = [f"skipped: {describe_reasons(skipped)}"] if skipped else []
+    return found.encode(tool, notes)

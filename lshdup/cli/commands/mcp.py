@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,14 +10,12 @@ from typing import Any, NoReturn
 import click
 
 from lshdup.base.atomic import remove_own_temporary_files, temporary_folder
-from lshdup.base.wording import join_names, printable, quoted
-from lshdup.cli.console import Console
+from lshdup.base.wording import join_names, printable
 from lshdup.cli.help import amend, define, refuse
 from lshdup.cli.main import explain
-from lshdup.cli.messages import describe_reasons
 from lshdup.cli.options import index_options, memory_option, run_options
 from lshdup.cli.session import Session, open_session
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import OK, InputError, LshdupError, ParameterError
 from lshdup.version import __version__
 
 
@@ -55,8 +52,8 @@ def command(ctx: click.Context, /, **_: object) -> int:
             ctx.params["store"] = folder / "store"
         _refuse_below(ctx.params["docs"], ctx.params["store"], folder)
         with open_session(ctx) as session:
-            _serve(session, ctx.params)
-    return 0
+            _serve(session)
+    return OK
 
 
 def _end(number: int, _frame: object) -> NoReturn:
@@ -75,70 +72,8 @@ def _refuse_below(docs: tuple[bytes, ...], *folders: Path) -> None:
                 raise ParameterError(message, hint)
 
 
-class _Ended(Exception):  # noqa: N818 (it is no error)
-    """The client waits for an answer no longer."""
-
-
-class _Console(Console):
-    """A console whose warnings an agent hears too, as notes."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.notes: list[str] = []
-
-    def warn(self, text: str) -> None:
-        super().warn(text)
-        self.notes.append(printable(text))
-
-
-def _ask(
-    session: Session, options: dict[str, Any], name: str, arguments: object, ended: threading.Event
-) -> tuple[str, dict[str, Any]]:
-    """Return the answer of a tool as text and as an object.
-
-    session, options : of the command. ended : set once nobody waits for the answer.
-
-    Errors: LshdupError.
-    """
-    import msgspec
-
-    from lshdup.cli.agents import TOOLS
-    from lshdup.workspace.workspace import Workspace
-
-    def progress(stage: str, done: int, total: int) -> None:
-        if ended.is_set():
-            raise _Ended
-        console.progress(stage, done, total)
-
-    if name not in TOOLS:
-        message = f"there is no tool {quoted(name)}"
-        raise ParameterError(message, f"the tools are {join_names(TOOLS)}")
-    try:
-        tool = msgspec.convert(arguments, TOOLS[name])
-    except msgspec.ValidationError as error:
-        message = f"{name}: {error}"
-        raise ParameterError(message, "the schema of the tool says what it takes") from None
-    with _Console(**options) as console:
-        run = session.run.but(
-            progress=progress, say=console.say, warn=console.warn, detail=console.detail,
-            skipped=console.report_skipped,
-        )  # fmt: skip
-        workspace = Workspace(run, session.workspace.store)
-        given = {**session.request.given, "threshold": getattr(tool, "threshold", 1.0)}
-        request = replace(session.request, given=given)
-        found = tool.answer(Session(console, run, workspace, request, []))
-        if console.skipped_counts:
-            console.notes.append(f"skipped: {describe_reasons(console.skipped_counts)}")
-        return found.encode(type(tool), console.notes)
-
-
-def _serve(session: Session, options: dict[str, Any]) -> None:
-    """Answer until the input ends.
-
-    options : of the console.
-
-    Errors: InputError without the SDK.
-    """
+def _serve(session: Session) -> None:
+    """Answer until the input ends. Raise InputError if the SDK is missing."""
     try:
         import anyio
         import mcp_types as types
@@ -148,49 +83,46 @@ def _serve(session: Session, options: dict[str, Any]) -> None:
         message = f"the Python SDK of MCP is missing: there is no {error.name}"
         raise InputError(message, "pip install 'lshdup[mcp]'") from None
 
-    from lshdup.cli.agents import TOOLS
+    from lshdup.cli.agents import TOOLS, ask
 
-    read_only = types.ToolAnnotations(
+    reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
     listed, alone = [], threading.Lock()
     for name, tool in TOOLS.items():
-        description, taken, answer = tool.describe()
-        listed.append(
-            types.Tool(
-                name=name,
-                description=description,
-                input_schema=taken,
-                output_schema=answer,
-                annotations=read_only,
-            )
-        )
+        words, takes, gives = tool.describe()
+        listed += [types.Tool(name=name, description=words, input_schema=takes,
+                              output_schema=gives, annotations=reads)]  # fmt: skip
 
-    def work(name: str, arguments: object, ended: threading.Event) -> Any:
+    def answer(name: str, arguments: object, left: threading.Event) -> Any:
+        def progress(*done: Any) -> None:
+            if left.is_set():
+                message = "nobody waits for the answer"
+                raise LshdupError(message)
+            session.run.progress(*done)
+
         found = None
         with alone:
             try:
-                text, found = _ask(session, options, name, arguments, ended)
-            except _Ended:
-                text = "nobody waits for the answer"
+                text, found = ask(session, progress, name, arguments)
             except Exception as error:
-                error = explain(error)
-                text = "\n".join(filter(None, (error.message, *error.names, error.hint)))
+                known = explain(error)
+                text = "\n".join(filter(None, (known.message, *known.names, known.hint)))
         content: list[Any] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(
             content=content, structured_content=found, is_error=found is None
         )
 
-    async def list_tools(_context: object, _params: object) -> Any:
+    async def list_tools(*_: object) -> Any:
         return types.ListToolsResult(tools=listed)
 
-    async def call_tool(_context: object, params: Any) -> Any:
-        ended = threading.Event()
-        asked = partial(work, params.name, params.arguments or {}, ended)
+    async def call_tool(_: object, params: Any) -> Any:
+        left = threading.Event()
+        work = partial(answer, params.name, params.arguments or {}, left)
         try:
-            return await anyio.to_thread.run_sync(asked, abandon_on_cancel=True)
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         finally:
-            ended.set()
+            left.set()
 
     async def serve() -> None:
         async with stdio_server() as streams:
