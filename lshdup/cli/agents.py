@@ -31,7 +31,7 @@ from lshdup.collection.set_source import side_of
 from lshdup.compare.sides import LEVELS, Sides
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.params import BandParams, PairParams, PassageParams
+from lshdup.params import LONGEST, BandParams, PairParams, PassageParams
 from lshdup.passages.finding import find_passages
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.views import comparison as views
@@ -274,14 +274,15 @@ class ShowDifferences(Tool):
         a, b = (_look_up(each, collection).read(params) for each in (self.a, self.b))
         both = views.compare(run, a.text.utf8, b.text.utf8, params, sketch, filter_)
         texts, noun, context = both.texts, NOUNS[params.tokens], CONTEXT[params.tokens]
-        rows = [row for row in list_changes(texts, is_shared=False) if row[0] != ALIKE]
+        total = sum(change.kind != ALIKE for change in texts.changes)
+        rows = (row for row in list_changes(texts, is_shared=False) if row[0] != ALIKE)
         shares, *more = describe_shares(both, "jaccard", sketch)
         heads = [*describe_documents(a, b, both, params, None), *more, summarize(texts, noun), ""]
         if views.have_same_lines(texts):
             texts, noun, context = views.align_lines(texts.a.text, texts.b.text), "line", LINES
         lines = chain(heads, render(texts, Layout(noun=noun, context=context)))
         values = tuple(getattr(both, name) for name in COMPARISON)
-        return Answer(shares, rows, len(rows), "`lshdup show` prints them all", lines, values)
+        return Answer(shares, rows, total, "`lshdup show` prints them all", lines, values)
 
 
 class FindPassages(_OfText):
@@ -295,7 +296,7 @@ class FindPassages(_OfText):
     find_near_duplicates.
     """
 
-    least: Annotated[int, Meta(ge=2, description="Words of the shortest passage.")] = 20
+    least: Annotated[int, Meta(ge=2, lt=LONGEST, description="Words of the shortest passage.")] = 20
 
     columns = _PASSAGES
 

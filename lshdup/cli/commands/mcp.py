@@ -18,6 +18,9 @@ from lshdup.cli.session import Session, open_session
 from lshdup.errors import OK, InputError, LshdupError, ParameterError
 from lshdup.version import __version__
 
+#: Seconds in which an answer that nobody waits for ends, before its temporary files go.
+_PATIENCE = 2.0
+
 
 @define(
     "mcp",
@@ -128,7 +131,7 @@ def _serve(session: Session) -> None:
         async with stdio_server() as streams:
             await server.run(streams[0], streams[1], server.create_initialization_options())
 
-    folders = join_names(map(os.fsdecode, session.request.documents))
+    folders = join_names(map(printable, session.request.documents))
     server = Server(
         "lshdup",
         version=__version__,
@@ -140,5 +143,4 @@ def _serve(session: Session) -> None:
         anyio.run(serve)
     except* (BrokenPipeError, ConnectionResetError):  # The client has left.
         pass
-    with alone:  # the end of an answer that nobody waits for
-        pass
+    alone.acquire(timeout=_PATIENCE)  # for an answer that nobody waits for
