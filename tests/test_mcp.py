@@ -167,14 +167,16 @@ def test_answers_are_those_of_the_commands(corpus, run, tmp_path):
 def check_passages(rows, text, folder):
     """Passages stand in the text and in the documents, in the lines that are said."""
     assert rows
+    words = ""
     for row in rows:
+        words = row["text"] or words
         document = (folder / row["document"]).read_text()
         for lines, line in ((text, row["text_line"]), (document, row["line"])):
             there = " ".join(words_of("\n".join(lines.splitlines()[line - 1 :])))
-            first, *_, last = (" ".join(words_of(part)) for part in row["text"].split(" … "))
-            start = there.find(first)
+            parts = [" ".join(words_of(part)) for part in words.split(" … ")]
+            start = there.find(parts[0])
             assert 0 <= start < len(lines.splitlines()[line - 1])
-            end = there.find(last, start) + len(last)
+            end = there.find(parts[-1], start) + len(parts[-1])
             # A text is cut in the middle, perhaps within words.
             assert len(there[start:end].split()) == row["tokens"]
 
@@ -190,7 +192,7 @@ def test_an_answer_is_bounded_and_the_same_each_time(tmp_path):
         (docs / f"{number:02}").write_text(f"one of many copies of some text {number % 2}")
     for name, start in (("long a", 0), ("long b", 10**6)):
         # Every other word is another one.
-        words = (f"{start + at} same{at}" for at in range(20_000))
+        words = (f"{start + at} same{at}" for at in range(5_000))
         (docs / name).write_text("\n".join(words))
     questions = [
         ("list_pairs", {"threshold": 0.5}),
@@ -208,7 +210,7 @@ def test_an_answer_is_bounded_and_the_same_each_time(tmp_path):
         "1,670 rows left out: ask with a higher threshold, or about one folder"
     ]
     assert text_of(answers[0]).splitlines()[-1] == pairs["notes"][0]
-    assert differences["total"] == len(differences["rows"]) + differences["left_out"] > 20_000
+    assert differences["total"] == len(differences["rows"]) + differences["left_out"] > 5_000
     assert "\n… the text is cut here\n" in text_of(answers[1])
     assert {row["places"] for row in passages["rows"]} <= {59, 29}
     assert passages["left_out"] == 0
@@ -269,10 +271,10 @@ def test_what_is_outside_is_not_there(tmp_path):
         word = given.get("path", given.get("a", given.get("folder")))
         if len(answers) > (at := answers.index(answer)) >= len(paths) + len(folders):
             names = [row.get("name", row.get("b")) for row in answer.structured_content["rows"]]
-            assert names[-2:] == ["docs/inside/b", "docs/\\xff\n"], at
+            assert {*names} == {"docs/inside/b", "docs/\\xff\n"}, at
         elif word:
             what = "holds" if "folder" in given else "is"
-            said, word = refusal(answer), word.replace("\0", "\\0")
+            said, word = refusal(answer), word.replace("\0", "\\x00")
             assert said.startswith(f"{word} {what} no document of these folders\n"), said
         else:
             assert refusal(answer).startswith("one of text and path is needed\n")
@@ -339,17 +341,6 @@ INITIALIZE = {
     "params": {"protocolVersion": "2025-06-18", "capabilities": {},
                "clientInfo": {"name": "a test", "version": "1"}},
 }  # fmt: skip
-
-
-def leave(server):
-    server.stdout.close()
-    say(server, {**INITIALIZE, "id": 2})
-    server.stdin.close()
-
-
-def say(server, message):
-    server.stdin.write(json.dumps(message).encode() + b"\n")
-    server.stdin.flush()
 
 
 def leave(server):

@@ -52,9 +52,9 @@ from lshdup.workspace.workspace import Workspace
 #: of a passage that are listed.
 MOST_ROWS, MOST_BYTES, _CHARACTERS, _PLACES = 100, 24_000, 400, 5
 
-#: A passage of the text, and one of its places in a document.
+#: A passage of the text, and one of its places in a document. The first one has the words.
 _PASSAGES = {"passage": COUNT, "tokens": COUNT, "places": COUNT, "text_line": COUNT,
-             "document": NAME, "line": COUNT, "text": TEXT}  # fmt: skip
+             "document": NAME, "line": COUNT, "text": LISTINGS["passages"]["text"]}  # fmt: skip
 
 Threshold = Annotated[
     float,
@@ -180,7 +180,7 @@ def _look_up(path: str, collection: Collection) -> NamedDocument:
 
 def _as_name(path: str) -> bytes:
     """Return a path as bytes. NUL, which no name has, becomes an escape."""
-    return path.replace("\0", "\\0").encode("utf-8", "replace")
+    return path.replace("\0", "\\x00").encode("utf-8", "replace")
 
 
 class FindNearDuplicates(_OfText):
@@ -317,13 +317,13 @@ class FindPassages(_OfText):
                 size, first = int(passages.tokens[at]), passages.first[start:end].tolist()
                 # The text is document 0, so its place is the first one.
                 words = views.extract_passage(text, first[0], first[0] + size)
-                line, cell = views.find_line(text, first[0]), " ".join(words.split())
+                line, cells = views.find_line(text, first[0]), iter([" ".join(words.split())])
                 places = zip(documents[start:end].tolist(), first, strict=True)
                 others = [(number - 1, begin) for number, begin in places if number]
                 for number, begin in others[:_PLACES]:
                     (name,) = here.typed_names(np.array([number]))
                     there = views.find_line(read(number), begin)
-                    yield at + 1, size, len(others), line, name, there, cell
+                    yield at + 1, size, len(others), line, name, there, next(cells, None)
 
         documents = passages.documents
         n = count_of(len(np.unique(documents)) - bool(len(documents)), "document")
