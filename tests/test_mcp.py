@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,23 @@ def test_a_folder_that_changes(tmp_path):
     assert refusal(gone).startswith("a is no document of these folders")
 
 
+def test_options_say_what_is_read_and_how(tmp_path):
+    """No option makes a document one that another one has left out."""
+    (tmp_path / "sub").mkdir()
+    for name in ("a.txt", "sub/b.txt", "sub/c.md", "sub/.d.txt"):
+        (tmp_path / name).write_text("x = y + 1; z = x")
+    (tmp_path / "e.txt").write_text("x: y - 1, z; x")
+    questions = [("list_pairs", {}), ("list_pairs", {"folder": "sub"})]
+    questions += [("find_near_duplicates", {"path": "sub/c.md"})]
+    options = ["--tokens", "symbols", "-k", "1", "--exclude", "/sub/*.md", "--hidden"]
+    pairs, below, left_out = ask(".", *options, questions=questions, cwd=tmp_path)
+    names = ["a.txt", "sub/.d.txt", "sub/b.txt"]
+    assert [(row["a"], row["b"]) for row in table(pairs)] == [*combinations(names, 2)]
+    assert [(row["a"], row["b"]) for row in table(below)] == [("sub/.d.txt", "sub/b.txt")]
+    assert refusal(left_out).startswith("sub/c.md is no document of these folders")
+    assert pairs.structured_content["notes"] == ["skipped: 1 excluded by --exclude"]
+
+
 def test_what_is_outside_is_not_there(tmp_path):
     """Nor is told whether it is; names that are not UTF-8 and such with line ends can be asked."""
     docs, secret = tmp_path / "docs", tmp_path / "secret"
@@ -386,7 +404,6 @@ def test_it_ends_quietly(tmp_path, end):
 def test_command_lines_that_are_refused(tmp_path, refused, monkeypatch):
     (tmp_path / "docs").mkdir()
     assert "no documents were named" in refused("mcp")
-    assert "--threshold cannot be combined with mcp" in refused("mcp", "docs", "-t", "0.9")
     assert "--files-from cannot be" in refused("mcp", "--files-from", "-")
     assert "docs/s would be written, which is below" in refused("mcp", "docs", "--store", "docs/s")
     monkeypatch.setenv("TMPDIR", str(tmp_path))

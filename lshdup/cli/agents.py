@@ -58,8 +58,8 @@ _PASSAGES = {"passage": COUNT, "tokens": COUNT, "places": COUNT, "text_line": CO
 
 Threshold = Annotated[
     float,
-    Meta(gt=0, le=1, description="Smallest similarity: of all sequences of three words in either "
-         "text, the share that is in both. 1: the same sequences; near-duplicates have 0.8."),
+    Meta(gt=0, le=1, description="Smallest similarity: of the sequences of three words that stand "
+         "in either text, the share that stand in both. Near-duplicates have 0.8 or more."),
 ]  # fmt: skip
 
 

@@ -13,7 +13,13 @@ from lshdup.base.atomic import remove_own_temporary_files, temporary_folder
 from lshdup.base.wording import join_names, printable
 from lshdup.cli.help import amend, define, refuse
 from lshdup.cli.main import explain
-from lshdup.cli.options import index_options, memory_option, run_options
+from lshdup.cli.options import (
+    documents_options,
+    memory_option,
+    of_the_index,
+    run_options,
+    shingle_options,
+)
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import OK, InputError, LshdupError, ParameterError
 from lshdup.version import __version__
@@ -31,8 +37,10 @@ Examples:
   lshdup mcp sample_corpus/licences --tokens symbols < /dev/null
 """,
 )
-@amend("files_from", "threshold", hidden=True)
-@index_options
+@amend("files_from", hidden=True)
+@of_the_index
+@documents_options
+@shingle_options
 @memory_option
 @run_options
 def command(ctx: click.Context, /, **_: object) -> int:
@@ -44,7 +52,7 @@ def command(ctx: click.Context, /, **_: object) -> int:
     what is known of documents is kept in a temporary folder until the end. Each answer is that of
     the documents as they are then.
     """
-    refuse(ctx, ("files_from", "threshold"), "with mcp")
+    refuse(ctx, ("files_from",), "with mcp")
     if not ctx.params["docs"]:
         message = "no documents were named"
         raise InputError(message, "name the folders to answer about: lshdup mcp FOLDER")
