@@ -81,7 +81,7 @@ def table(answer):
     """The rows, which the text has too; nothing is left out of them."""
     found = answer.structured_content
     assert not answer.is_error, answer
-    assert (found["total"], found["left_out"]) == (len(found["rows"]), 0)
+    assert (found["total"], found["not_shown"]) == (len(found["rows"]), 0)
     lines = text_of(answer).splitlines()
     assert lines[0] == found["summary"]
     columns = list(found["rows"][0])
@@ -113,7 +113,7 @@ def test_tools_say_when_to_use_them():
         takes, gives = each.input_schema, each.output_schema
         assert not takes["additionalProperties"]
         assert all(argument["description"] for argument in takes["properties"].values())
-        assert {"summary", "rows", "total", "left_out", "notes"} <= {*gives["required"]}
+        assert {"summary", "rows", "total", "not_shown", "notes"} <= {*gives["required"]}
 
 
 def test_answers_are_those_of_the_commands(corpus, run, tmp_path):
@@ -206,15 +206,15 @@ def test_an_answer_is_bounded_and_the_same_each_time(tmp_path):
         assert len(text_of(answer)) < 30_000
         assert len(json.dumps(answer.structured_content)) < 30_000
     pairs, differences, passages = (answer.structured_content for answer in answers[:3])
-    assert (len(pairs["rows"]), pairs["total"], pairs["left_out"]) == (100, 1770, 1670)
+    assert (len(pairs["rows"]), pairs["total"], pairs["not_shown"]) == (100, 1770, 1670)
     assert pairs["notes"] == [
-        "1,670 rows left out: ask with a higher threshold, or about one folder"
+        "1,670 rows not shown: ask with a higher threshold, or about one folder"
     ]
     assert text_of(answers[0]).splitlines()[-1] == pairs["notes"][0]
-    assert differences["total"] == len(differences["rows"]) + differences["left_out"] > 5_000
+    assert differences["total"] == len(differences["rows"]) + differences["not_shown"] > 5_000
     assert "\n… the text is cut here\n" in text_of(answers[1])
     assert {row["places"] for row in passages["rows"]} <= {59, 29}
-    assert passages["left_out"] == 0
+    assert passages["not_shown"] == 0
 
 
 def test_a_folder_that_changes(tmp_path):

@@ -83,8 +83,8 @@ class Answer:
     more: tuple[float | int | None, ...] = ()
 
     def encode(self, tool: "Tool", notes: list[str]) -> tuple[str, dict[str, Any]]:
-        """Return the answer as text and as an object, both of bounded size, which say how much is
-        left out.
+        """Return the answer as text and as an object, both of bounded size, which say how many
+        rows are not shown.
 
         tool : whose answer it is. notes : what else is to say.
         """
@@ -95,8 +95,8 @@ class Answer:
             if len(rows) == MOST_ROWS or size > MOST_BYTES:
                 break
             rows.append(cells)
-        if left_out := self.total - len(rows):
-            notes = [*notes, f"{count_of(left_out, 'row')} left out: {self.narrower}"]
+        if not_shown := self.total - len(rows):
+            notes = [*notes, f"{count_of(not_shown, 'row')} not shown: {self.narrower}"]
         table = chain([[*tool.columns]], (each.values() for each in rows))
         lines = self.lines or ("\t".join(map(_as_text, row)) for row in table if rows)
         shown, size = [self.summary], 0
@@ -106,7 +106,7 @@ class Answer:
                 shown.append("… the text is cut here")
                 break
             shown.append(line)
-        found = {"rows": rows, "total": self.total, "left_out": left_out, "notes": notes}
+        found = {"rows": rows, "total": self.total, "not_shown": not_shown, "notes": notes}
         values = dict(zip(tool.more, self.more, strict=True))
         return "\n".join([*shown, *notes]), {"summary": self.summary, **values, **found}
 
@@ -137,7 +137,7 @@ class Tool(msgspec.Struct, forbid_unknown_fields=True):
         taken = msgspec.json.schema(cls)["$defs"][cls.__name__]
         description = inspect.cleandoc(taken.pop("description"))
         rows = schema_of_object(schemas_of_cells(cls.columns))
-        values = schemas_of_cells(cls.more | {"total": COUNT, "left_out": COUNT, "summary": TEXT})
+        values = schemas_of_cells(cls.more | {"total": COUNT, "not_shown": COUNT, "summary": TEXT})
         lists = {"rows": rows, "notes": {"type": "string"}}
         arrays = {name: {"type": "array", "items": items} for name, items in lists.items()}
         return description, taken, schema_of_object(values | arrays)

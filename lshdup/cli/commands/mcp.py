@@ -24,7 +24,7 @@ from lshdup.cli.session import Session, open_session
 from lshdup.errors import OK, InputError, LshdupError, ParameterError
 from lshdup.version import __version__
 
-#: Seconds in which an answer that nobody waits for ends, before its temporary files go.
+#: Seconds in which a question that is cancelled at the end of the input ends.
 _PATIENCE = 2.0
 
 
@@ -105,10 +105,10 @@ def _serve(session: Session) -> None:
         listed += [types.Tool(name=name, description=words, input_schema=takes,
                               output_schema=gives, annotations=reads)]  # fmt: skip
 
-    def answer(name: str, arguments: object, left: threading.Event) -> Any:
+    def answer(name: str, arguments: object, cancelled: threading.Event) -> Any:
         def progress(*done: Any) -> None:
-            if left.is_set():
-                message = "nobody waits for the answer"
+            if cancelled.is_set():
+                message = "the client has cancelled the question"
                 raise LshdupError(message)
             session.run.progress(*done)
 
@@ -128,12 +128,12 @@ def _serve(session: Session) -> None:
         return types.ListToolsResult(tools=listed)
 
     async def call_tool(_: object, params: Any) -> Any:
-        left = threading.Event()
-        work = partial(answer, params.name, params.arguments or {}, left)
+        cancelled = threading.Event()
+        work = partial(answer, params.name, params.arguments or {}, cancelled)
         try:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         finally:
-            left.set()
+            cancelled.set()
 
     async def serve() -> None:
         async with stdio_server() as streams:
@@ -151,4 +151,4 @@ def _serve(session: Session) -> None:
         anyio.run(serve)
     except* (BrokenPipeError, ConnectionResetError):  # The client has left.
         pass
-    alone.acquire(timeout=_PATIENCE)  # for an answer that nobody waits for
+    alone.acquire(timeout=_PATIENCE)  # A cancelled question still has files.
