@@ -82,7 +82,7 @@ def test_every_scheme(run, corpus, sample_pairs, scheme):
 
 COUNTING = """
 import sys
-from lshdup.cli.commands import pairs_listing
+from lshdup.cli.listings import pairs as pairs_listing
 describe = pairs_listing._describe
 def counting(*arguments):
     print("a piece", file=sys.stderr)

@@ -94,7 +94,7 @@ def _serve(session: Session) -> None:
         message = f"the Python SDK of MCP is missing: there is no {error.name}"
         raise InputError(message, "pip install 'lshdup[mcp]'") from None
 
-    from lshdup.cli.agents import TOOLS, ask
+    from lshdup.cli.listings.agents import TOOLS, ask
 
     reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False

@@ -21,8 +21,8 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.run import Progress
 from lshdup.base.wording import Cell, count_of, printable
 from lshdup.cli.columns import COMPARISON, COUNT, LISTINGS, NAME, TEXT, Type
-from lshdup.cli.commands.pairs_listing import Listing, list_rows
-from lshdup.cli.commands.show_documents import describe_documents, describe_shares, list_changes
+from lshdup.cli.listings.documents import describe_documents, describe_shares, list_changes
+from lshdup.cli.listings.pairs import Listing, list_rows
 from lshdup.cli.messages import describe_reasons
 from lshdup.cli.schemas import Schema, schema_of_object, schemas_of_cells
 from lshdup.cli.session import Session
