@@ -22,7 +22,7 @@ stdio_client = require("mcp", "mcp.client.stdio").stdio_client
 
 #: What is patched in a server, so that one of its answers never ends.
 ENDLESS = """
-from lshdup.cli import agents
+from lshdup.cli.listings import agents
 def answer(self, run, request):
     import time
     while True:

@@ -376,7 +376,7 @@ def test_help(run, command):
     assert max(map(len, (short + text.partition("Examples:")[0]).splitlines())) <= 80
     titles = re.findall(r"^([A-Z][a-z ]+):$", text.partition("Examples:")[0], re.M)
     assert titles == [title for title in GROUPS if title in titles]
-    plain = command in ("index", "signatures", "shingle", "accept")
+    plain = command in ("index", "signatures", "shingle", "accept", "mcp")
     assert {"Options", "Output", "Running"} <= {*titles} or plain
     assert not re.search(r"\(tables? \d|\bR[1-5]\b|lecture|class experiment", text)
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
@@ -397,7 +397,9 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
     for line in found:
         process = running.shell(line, tmp_path)
         assert process.returncode == 0, (line, process.stderr)
-        assert process.stdout or command in ("shingle", "signatures", "index", "accept"), line
+        assert process.stdout or command in ("shingle", "signatures", "index", "accept", "mcp"), (
+            line
+        )
 
 
 @pytest.mark.parametrize("command", ["spark pairs", "spark clusters"])
