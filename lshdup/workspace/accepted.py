@@ -328,7 +328,7 @@ def without_accepted(
     prints = np.append(collection.prints.text_prints[near.documents], text_prints)
     lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
     accepted = find_accepted(run, path, lists, collection.shingle, prints, of=n)
-    return near.take(np.setdiff1d(np.arange(n), unpack_pairs(accepted)[0]))
+    return near.take(np.delete(np.arange(n), unpack_pairs(accepted)[0]))
 
 
 def read_prints(

@@ -358,6 +358,10 @@ def test_pipes(run, corpus, tmp_path):
 # --- help -----------------------------------------------------------------------------------------
 
 
+#: Commands that print no listing.
+PLAIN = ("index", "signatures", "shingle", "accept", "mcp")
+
+
 def examples(text):
     lines = map(str.strip, text.split("Examples:")[1].splitlines())
     return [line for line in lines if line.startswith("lshdup")]
@@ -376,8 +380,7 @@ def test_help(run, command):
     assert max(map(len, (short + text.partition("Examples:")[0]).splitlines())) <= 80
     titles = re.findall(r"^([A-Z][a-z ]+):$", text.partition("Examples:")[0], re.M)
     assert titles == [title for title in GROUPS if title in titles]
-    plain = command in ("index", "signatures", "shingle", "accept", "mcp")
-    assert {"Options", "Output", "Running"} <= {*titles} or plain
+    assert {"Options", "Output", "Running"} <= {*titles} or command in PLAIN
     assert not re.search(r"\(tables? \d|\bR[1-5]\b|lecture|class experiment", text)
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
     assert f"[{variable}" in re.sub(r"\s+", " ", text)
