@@ -136,12 +136,10 @@ def _of_params() -> dict[str, Schema]:
 
 
 def _of_answer() -> Schema:
-    """Return the schema of the answer to a line: rows of `query` without its last column, by either
-    measure, or an error.
-    """
-    *columns, _ = LISTINGS["query-containment"].items()
-    row = _of_object(_of_cells(dict(columns)), {*dict(columns)} - {*LISTINGS["query"]})
-    found = {"id": _of_cell(ID), "matches": {"type": "array", "items": row}}
+    """Return the schema of the answer to a line: matches, or an error."""
+    row = _of_cells(LISTINGS["query"] | {"verified": LISTINGS["pairs-against"]["verified"]})
+    del row["query"]
+    found = {"id": _of_cell(ID), "matches": {"type": "array", "items": _of_object(row)}}
     return {"anyOf": [_of_object(found), _of_object(_of_cells({"id": ID, "error": TEXT}))]}
 
 
