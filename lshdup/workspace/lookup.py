@@ -3,11 +3,11 @@ input.
 """
 
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.skipped import Reason
+from lshdup.base.system import standard_input
 from lshdup.base.wording import did_you_mean, printable
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
@@ -191,7 +191,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
     from lshdup.sources.document_list import typed_name
 
     if word == b"-":
-        return NamedDocument(b"-", raw=sys.stdin.buffer.read())
+        return NamedDocument(b"-", raw=standard_input().read())
     if collection is not None:
         documents = collection.documents
         home = documents.home
