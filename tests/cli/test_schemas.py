@@ -125,7 +125,7 @@ def test_files_that_are_written_validate(run, here):
     answers = [*map(json.loads, run("query - --lines --store s", stdin=lines, code=2).lines)]
     for each in answers:
         check("query-lines", each)
-    assert [len(each.get("matches", "  ")) for each in answers] == [3, 0, 3, 2]
+    assert [len(each.get("matches", "  ")) for each in answers] == [4, 0, 4, 2]
     pair = json.loads((here / "accepted.jsonl").read_text().splitlines()[1])
     wrong = [pair | {"a_text": "12"}, pair | {"b": 1}, pair | {"note": None}, {"a": "x"}]
     assert not Draft(make_schema("query-lines")).is_valid({"id": 1, "matches": [{"name": "a"}]})
