@@ -176,7 +176,7 @@ def _read_and_find(
     find : `find_passages`, or a function with the same parameters.
     text : the sequence of a text, which is a side by itself, before the others.
     """
-    expected = _plan_disk(run, run.arrays.folder(), [each for _, each in sides], shingle, params)
+    expected = _plan_disk(run, [each for _, each in sides], shingle, params)
     keeper, collections = SequenceKeeper(run, params, expected), []
     if text is not None:
         made = replace(ShingleBatch.empty([]), indices=np.zeros(1, np.int64), sets=text)
@@ -291,11 +291,7 @@ def _leave_out_shared(
 
 
 def _plan_disk(
-    run: Workspace,
-    folder: Path | None,
-    lists: list[DocumentList],
-    shingle: ShingleParams,
-    params: PassageParams,
+    run: Workspace, lists: list[DocumentList], shingle: ShingleParams, params: PassageParams
 ) -> int:
     """Say how much disk the temporary files take, and return about how many anchors there are.
 
@@ -304,7 +300,7 @@ def _plan_disk(
     tokens = sum(int(each.spans.sum()) for each in lists) / _TOKEN_BYTES[shingle.tokens]
     anchors = int(2 * tokens / (plan_anchors(params)[1] + 1))
     planned = int(8 * tokens + _ANCHOR_BYTES * anchors)
-    place = folder or Path(tempfile.gettempdir())
+    place = run.arrays.folder or Path(tempfile.gettempdir())
     free = shutil.disk_usage(place).free
     line = f"temporary files of about {planned >> 20:,} MB in {place} ({free >> 20:,} MB are free)"
     if planned > free:
