@@ -33,6 +33,7 @@ from lshdup.sources.records import (
     most_unpacked,
     too_large_unpacked,
 )
+from lshdup.text.encodings import fits
 
 # --- zip ------------------------------------------------------------------------------------------
 
@@ -427,7 +428,7 @@ class WarcFile(ContentReader):
         if encoding == b"deflate":
             return _inflated(body, self.longest)
         # Many crawlers unpack the body, and keep the field.
-        if encoding == b"br" and not _is_utf8(body):
+        if encoding == b"br" and not fits(body, "utf-8"):
             raise RecordError(Reason.FORMAT, "a response packed by brotli")
         return body  # gzip and zstd are unpacked like a packed file
 
@@ -467,14 +468,6 @@ def _joined_chunks(body: bytes) -> bytes:
         parts.append(body[line + 2 : line + 2 + size])
         at = line + 2 + size + 2
     return b"".join(parts)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _inflated(body: bytes, longest: int) -> bytes:

@@ -140,10 +140,10 @@ def test_sets_that_were_not_expected_or_have_no_room(here, small, monkeypatch):
     every = set_source(Run.quiet(2), collection)(np.arange(N))
     empty, no_room = Arrays.empty, ("no room", "")
 
-    def little_room(arrays, shape, dtype):
+    def little_room(arrays, shape, dtype, *make):
         if dtype is np.uint64 and shape > 3:  # the elements of three sets
             raise ArtifactError(*no_room)
-        return empty(arrays, shape, dtype)
+        return empty(arrays, shape, dtype, *make)
 
     for make in (empty, little_room):
         monkeypatch.setattr(Arrays, "empty", make)
