@@ -223,7 +223,7 @@ def test_numba_is_imported_in_the_kernels_only(package):
         for module in chain.from_iterable(map(modules_of, nodes))
         if module.split(".")[0] in ("numba", "llvmlite")
     }
-    assert found == {"kernels.native.machine_code", "kernels.native.lowering"}
+    assert found == {f"kernels.native.{name}" for name in ("machine_code", "lowering", "cache")}
 
 
 #: Modules that run code from outside, or talk to others; and functions and methods that do.

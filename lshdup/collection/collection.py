@@ -161,9 +161,7 @@ class Collection:
             definitions.append(self.shingle_filter.to_json())
         digest.update(json.dumps(definitions, sort_keys=True).encode())
         names = self.documents.names
-        # Texts that the class interface was given have no fingerprints of bytes and tokens.
-        known = ("fingerprints", "byte_prints", "text_prints")
-        columns = [self.columns[name] for name in known if name in self.columns]
+        columns = [self.columns[name] for name in ("fingerprints", "byte_prints", "text_prints")]
         for array in (names.offsets, names.values, *columns):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         return digest.hexdigest()

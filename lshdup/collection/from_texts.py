@@ -1,7 +1,7 @@
 """Texts in memory -> a collection."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection, set_columns
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.shingling.shingler import Shingler
+from lshdup.shingling.shingler import Shingler, fingerprint_bytes
 from lshdup.sources.document_list import DocumentList
-from lshdup.text.decoding import decode_record
+from lshdup.sources.text_batches import TextBatch
+from lshdup.text.decoding import Text, decode_record
 
 
 def collect_texts(
@@ -25,6 +26,13 @@ def collect_texts(
 
     Errors: InputError if a text or a name is no string, or a text cannot be read as a mail or page.
     """
+    names, texts = name_texts(documents)
+    checked = [check_text(*each, shingle) for each in zip(names, texts, strict=True)]
+    return collect_checked(names, checked, shingle)
+
+
+def name_texts(documents: Mapping[str, str] | Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the names of documents and their texts, unchecked. documents : of `collect_texts`."""
     given: Any = documents
     if isinstance(given, bytes) or not isinstance(given, Iterable):
         message = f"documents are given as {type(given).__name__}"
@@ -42,30 +50,46 @@ def collect_texts(
     else:
         texts = list(documents)
         names = [str(at) for at in range(len(texts))]
-    for name, text in zip(names, texts, strict=True):
-        for what, value in (("name", name), ("text", text)):
-            if not isinstance(value, str):
-                message = f"the {what} of document {name!r} is {type(value).__name__}, not str"
-                raise InputError(message, f"leave the document out, or give its {what} as str")
-            try:
-                os.fsencode(value) if what == "name" else value.encode()
-            except UnicodeEncodeError as error:
-                message = f"the {what} of document {name!r} cannot be UTF-8: {error.reason}"
-                raise InputError(message, f"leave the document out, or mend its {what}") from None
-    read = [_read(name, text, shingle) for name, text in zip(names, texts, strict=True)]
-    sets = Shingler(shingle).shingle_texts(read)
-    zeros = np.zeros(len(names), np.int64)
-    listed = DocumentList(StringTable.from_strings(map(os.fsencode, names)), zeros, zeros)
-    return Collection(listed, shingle, set_columns(sets, shingle), sets=sets)
+    return names, texts
 
 
-def _read(name: str, text: str, shingle: ShingleParams) -> bytes:
-    """Return a text as UTF-8; of a mail or page what is compared."""
-    utf8 = text.encode("utf-8")
-    if not shingle.mail and shingle.markup != "visible":
-        return utf8
-    found = decode_record(utf8, shingle)
+def check_text(name: Any, text: Any, shingle: ShingleParams) -> bytes:
+    """Return a text as UTF-8. Raise InputError as `collect_texts`."""
+    for what, value in (("name", name), ("text", text)):
+        if not isinstance(value, str):
+            message = f"the {what} of document {name!r} is {type(value).__name__}, not str"
+            raise InputError(message, f"leave the document out, or give its {what} as str")
+        try:
+            os.fsencode(value) if what == "name" else value.encode()
+        except UnicodeEncodeError as error:
+            message = f"the {what} of document {name!r} cannot be UTF-8: {error.reason}"
+            raise InputError(message, f"leave the document out, or mend its {what}") from None
+    utf8: bytes = text.encode()
+    found = _read(utf8, shingle)
     if found.reason is not None:
         message = f"the text of document {name!r} cannot be read: {found.reason}, {found.detail}"
         raise InputError(message, "leave the document out")
-    return found.utf8
+    return utf8
+
+
+def collect_checked(
+    names: Iterable[str], texts: Sequence[bytes], shingle: ShingleParams
+) -> Collection:
+    """Return the collection of texts that `check_text` returned, with their sets."""
+    read = [_read(text, shingle) for text in texts]
+    sets, text_prints = Shingler(shingle).shingle_decoded([each.utf8 for each in read])
+    zeros = np.zeros(len(read), np.int64)
+    listed = DocumentList(StringTable.from_strings(map(os.fsencode, names)), zeros, zeros)
+    columns = set_columns(sets, shingle) | {
+        "forms": np.array([each.form for each in read], np.uint8),
+        "byte_prints": fingerprint_bytes(TextBatch.of(range(len(read)), [*texts]), shingle),
+        "text_prints": text_prints,
+    }
+    return Collection(listed, shingle, columns, sets=sets)
+
+
+def _read(utf8: bytes, shingle: ShingleParams) -> Text:
+    """Return a text; of a mail or page what is compared."""
+    if not shingle.mail and shingle.markup != "visible":
+        return Text(utf8)
+    return decode_record(utf8, shingle)

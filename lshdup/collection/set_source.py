@@ -64,11 +64,9 @@ def side_of(
     sets : all sets, filtered; None: they are taken from `set_source`. stage : as there.
     """
     source = set_source(run, collection, stage=stage) if sets is None else sets.take
-    # Texts that are filtered without a store have none.
-    prints = collection.prints if "byte_prints" in collection.columns else None
     return Side(
-        collection.sizes, collection.fingerprints, prints, source, collection.signatures, sets,
-        source.expect if isinstance(source, SetReader) else expect_nothing,
+        collection.sizes, collection.fingerprints, collection.prints, source, collection.signatures,
+        sets, source.expect if isinstance(source, SetReader) else expect_nothing,
     )  # fmt: skip
 
 

@@ -187,27 +187,39 @@ def _load(function: Callable[..., Any], symbol: str, kinds: list[str]) -> int:
     address = prebuilt.address(symbol) if is_own else None
     if address is not None:
         return address
-    # Imported here because LLVM takes long.
-    from lshdup.kernels.native import machine_code, pack
+    from lshdup.kernels.native import cache, images, pack
 
-    if not is_own:
-        ir = _lower(function, kinds, symbol)
-        code = machine_code.object_code(ir, machine_code.this_machine())
-        return machine_code.load(code, symbol)
-    version = machine_code.version_of(pack.pack_compiler() or f"numba {_numba_version()}")
-    stored = machine_code.read(symbol, version)
-    if stored is None and _expected:
+    version = cache.version_of(pack.pack_compiler() or f"numba {_numba_version()}")
+    code = cache.read(symbol, version) if is_own else None
+    if code is None:
+        code = _compile(function, symbol, kinds, version if is_own else "")
+    address = images.load(code)
+    if address is not None:
+        return address
+    from lshdup.kernels.native import machine_code
+
+    return machine_code.load(code, symbol)
+
+
+def _compile(function: Callable[..., Any], symbol: str, kinds: list[str], version: str) -> bytes:
+    """Return machine code of a kernel, which is stored unless the version is ""."""
+    # Imported here because LLVM takes long.
+    from lshdup.kernels.native import cache, machine_code, pack
+
+    if not version:
+        return machine_code.compile_ir(_lower(function, kinds, symbol), symbol)
+    if _expected:
         machine_code.store_together(*_expected.pop())
-        stored = machine_code.read(symbol, version)
-    if stored is None:
-        ir = pack.packed_kernels().get(symbol) or _lower(function, kinds, symbol)
-        stored, is_kept = machine_code.compile_ir(symbol, version, ir)
-        if not is_kept:
-            _say(
-                "compiled kernels are kept only in a folder that nobody else can write, and there "
-                "is none, so every run compiles them: set XDG_CACHE_HOME to a folder of your own"
-            )
-    return machine_code.load(stored, symbol)
+        if (stored := cache.read(symbol, version)) is not None:
+            return stored
+    ir = pack.packed_kernels().get(symbol) or _lower(function, kinds, symbol)
+    code = machine_code.compile_ir(ir, symbol)
+    if not cache.write(symbol, version, code):
+        _say(
+            "compiled kernels are kept only in a folder that nobody else can write, and there "
+            "is none, so every run compiles them: set XDG_CACHE_HOME to a folder of your own"
+        )
+    return code
 
 
 def _lower(function: Callable[..., Any], kinds: list[str], symbol: str) -> str:

@@ -3,14 +3,12 @@
 import json
 import os
 import re
-import shlex
 import subprocess
 from importlib import resources
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, require
+from tests.conftest import require
 
 FOX = "the quick brown fox jumps over the lazy dog and then runs away from it into the wood "
 SEA = "a ship sails on the wide sea while all of her sailors sing songs about the land at night "
@@ -142,20 +140,3 @@ def test_sarif_validates_against_its_schema(run, repository, schema):
     prints = [each["partialFingerprints"] for each in everything["runs"][0]["results"]]
     # Two documents of one text are the same to a third one.
     assert len({json.dumps(each) for each in prints}) == len(prints) - 1 > 5
-
-
-def test_the_hook_of_pre_commit_is_a_command(run, repository):
-    """Its entry with its arguments, as pre-commit runs it in the top folder of a repository."""
-    text = (ROOT / ".pre-commit-hooks.yaml").read_text()
-    fields = dict(line[2:].split(": ", 1) for line in text.splitlines())
-    assert (fields["id"], fields["language"], fields["pass_filenames"]) == (
-        "lshdup", "python", "false",
-    )  # fmt: skip
-    program, *words = shlex.split(fields["entry"])
-    assert program == "lshdup"
-    arguments = fields["args"].strip("[]").split(", ")
-    ((*names, _, _),) = run(*words, *arguments, code=1).rows
-    assert names == ["docs/a", "docs/b"]
-    assert not Path(repository / ".lshdup").exists()
-    run(*words, "docs", "--baseline", ".known", "--update-baseline")
-    assert not run(*words, "docs", "--baseline", ".known").out

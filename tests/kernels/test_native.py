@@ -11,19 +11,21 @@ import pytest
 
 pytest.importorskip("numba", reason="no numba: pip install 'lshdup[kernels]'")
 
-from lshdup.kernels.native import machine_code, pack
+from llvmlite.binding import get_process_triple
+
+from lshdup.kernels.native import cache, images, machine_code, pack
 from lshdup.kernels.native.machine_code import object_code, target
 from tests.conftest import ROOT, part
 
 SKETCH = """
 import sys, numpy as np
 from lshdup.kernels import jit, sketch
-from lshdup.kernels.native import machine_code
-compiled, own = [], machine_code.object_code
-def object_code(*args):
+from lshdup.kernels.native import cache
+compiled, own = [], cache.write
+def write(*args):
     compiled.append(1)
     return own(*args)
-machine_code.object_code = object_code
+cache.write = write
 jit.notify_of_waits(lambda message: print(message, end=" | "))
 rows = np.array([[1, 2, 3], [1, 5, 3]], np.uint32)
 out = np.zeros(1, np.int64)
@@ -49,6 +51,8 @@ class Features(dict):
     def flatten(self): return ""
 llvm.get_host_cpu_features = Features
 llvm.get_host_cpu_name = lambda: {"x86_64": "x86-64"}.get(platform.machine(), "generic")
+from lshdup.kernels.native import cache
+cache.processor = lambda: {"flags": "none"}
 """
 
 
@@ -102,6 +106,40 @@ def test_changed_sources_without_numba_name_what_to_install(package):
     assert "Traceback" not in said
 
 
+#: A processor that the system says nothing of; and another system, which has no images.
+OTHERS = {
+    "silent": "cache.processor = dict",
+    "without images": "images.fit, images.link = lambda triple: False, lambda *args: None",
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_systems_have_llvm_load_what_is_stored(package, other):
+    before = f"from lshdup.kernels.native import cache, images\n{OTHERS[other]}\n"
+    assert package.run(before) == "compiled"
+    (cached,) = package.files(package.beside)
+    assert cached.read_bytes()[16:].startswith(b"image ") == (other == "silent")
+    assert package.run(before) == "loaded"
+
+
+def test_a_stored_kernel_is_loaded_without_llvm(package):
+    """LLVM takes longer to load than NumPy."""
+    package.run()
+    without = "import sys; sys.modules['llvmlite.binding'] = None\n"
+    assert package.run(without) == "loaded"
+
+
+def test_kernels_have_images_unless_addresses_are_in_their_code(own_pack):
+    """What LLVM makes for code that stays where it is has 64-bit addresses."""
+    packed = (pack.read_pack() or own_pack).kernels
+    for symbol, ir in part(sorted(packed.items()), 12):
+        assert images.link(object_code(ir, machine_code.this_machine()), symbol)
+    fixed = target(get_process_triple(), reloc="static", codemodel="jitdefault")
+    name = max(packed, key=lambda each: len(packed[each]))
+    assert images.link(object_code(packed[name], fixed), name) is None
+    assert images.link(b"another format", name) is None
+
+
 def test_what_is_expected_is_compiled_too(package):
     """By another process, which finds this program where it is, and nothing in the folder."""
     (package.folder / "json.py").write_text("raise SystemExit('not the module')")
@@ -118,7 +156,7 @@ def test_what_is_kept_is_not_compiled_again(kernels, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     # Other tests may have stored one of the kernels there.
-    monkeypatch.setattr(machine_code, "_beside", lambda: tmp_path / "beside")
+    monkeypatch.setattr(cache, "_beside", lambda: tmp_path / "beside")
     monkeypatch.setattr(pack, "packed_kernels", lambda: kernels)
     for _ in range(2):
         machine_code.store_together(kernels, 1)
@@ -179,7 +217,7 @@ def caching(tmp_path, monkeypatch):
     """The folder of a cache with some code."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    assert machine_code.write("kernel", "1", b"code")
+    assert cache.write("kernel", "1", b"code")
     return tmp_path
 
 
@@ -188,13 +226,13 @@ def test_code_is_kept_and_loaded_where_no_other_can_write(caching):
     (kept,) = (caching / "lshdup").iterdir()
     for path in (kept, kept.parent):
         path.chmod(0o777)
-        assert machine_code.read("kernel", "1") is None
-        assert machine_code.write("kernel", "2", b"code") == (path == kept)
+        assert cache.read("kernel", "1") is None
+        assert cache.write("kernel", "2", b"code") == (path == kept)
         path.chmod(0o755)
-        assert machine_code.read("kernel", "1") == b"code"
+        assert cache.read("kernel", "1") == b"code"
         if os.geteuid() == 0:
             os.chown(path, 12345, -1)
-            assert machine_code.read("kernel", "1") is None
+            assert cache.read("kernel", "1") is None
             os.chown(path, 0, -1)
 
 
@@ -204,9 +242,9 @@ def test_no_link_in_the_cache_is_followed(caching):
     for led_to in (outside, caching / "none"):
         cached.unlink()
         cached.symlink_to(led_to)
-        assert machine_code.read("kernel", "1") is None
-        assert machine_code.write("kernel", "1", b"code")
-        assert machine_code.read("kernel", "1") == b"code"
+        assert cache.read("kernel", "1") is None
+        assert cache.write("kernel", "1", b"code")
+        assert cache.read("kernel", "1") == b"code"
         assert not cached.is_symlink()
     assert [outside.read_bytes(), sorted(os.listdir(caching))] == [b"mine", ["lshdup", "outside"]]
 

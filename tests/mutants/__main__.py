@@ -30,7 +30,7 @@ from tests.mutants.drawing import ROOT, all_faults, draw
 
 _COPIED = (
     "lshdup", "tests", "docs", "benchmarks", "sample_corpus", ".ci", "*.md", "*.toml", "*.yml",
-    "*.py", ".github", ".pre-commit-hooks.yaml",
+    "*.py", ".github", ".pre-commit-hooks.yaml", "Dockerfile", "conda",
 )  # fmt: skip
 
 #: A fault may make its tests last this many times as long, and so many seconds more; then it has

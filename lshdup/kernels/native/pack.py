@@ -72,7 +72,8 @@ def digest_of_sources() -> str:
     """
     digest = hashlib.blake2b(digest_size=16)
     modules = (_FOLDER.parent / f"{name}.py" for name in kernel_modules())
-    for path in (*modules, _FOLDER / "machine_code.py", _FOLDER / "lowering.py"):
+    others = (_FOLDER / f"{name}.py" for name in ("lowering", "machine_code", "images"))
+    for path in (*modules, *others):
         source = _get_data(path)
         digest.update(f"{path.name} {len(source)}\n".encode() + source)
     return digest.hexdigest()

@@ -57,15 +57,9 @@ def _library() -> ctypes.CDLL | None:
 
 def _features() -> frozenset[str]:
     """Return what the first processor has; nothing where the system does not tell."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as file:
-            lines = (line.partition(":") for line in file)
-            return next(
-                (frozenset(values.split()) for name, _, values in lines if name[:5] == "flags"),
-                frozenset(),
-            )
-    except OSError:
-        return frozenset()
+    from lshdup.kernels.native.cache import processor
+
+    return frozenset(processor().get("flags", "").split())
 
 
 # --- the build of a wheel ---
