@@ -179,7 +179,7 @@ def _read_and_find(
     expected = _plan_disk(run, [each for _, each in sides], shingle, params)
     keeper, collections = SequenceKeeper(run, params, expected), []
     if text is not None:
-        made = replace(ShingleBatch.empty([]), indices=np.zeros(1, np.int64), sets=text)
+        made = ShingleBatch(np.zeros(1, np.int64), text)
         keeper.add(made.indices, keeper.keep_copy(made))
         keeper.finish()
     for request, documents in sides:
