@@ -28,6 +28,10 @@ SAME, MAIL_QUOTES = ("bytes", "text"), ("keep", "drop")
 MARKUP = ("auto", "visible", "keep")  # of `--markup`
 #: Sections that `--split` knows beside a regular expression.
 SPLITS = ("heading", "page", "paragraph")
+#: The name of standard input among DOCS; a file of this name is ``./-``.
+STDIN = b"-"
+#: What a stream may hold: the endings of such files, and mailboxes.
+STREAMS = ("jsonl", "csv", "tsv", "parquet", "mbox", "tar", "zip", "warc")
 LINKAGES = ("representative", "single")
 #: Rules of `--keep`, and what each keeps.
 KEEP = {
@@ -167,6 +171,8 @@ class DocumentParams(_Params):
         records in folders are not read; without an id field, a record is called FILE:NUMBER.
     archives : open archives in folders.
     split : one of SPLITS, or a regular expression of lines that begin a document.
+    stdin : one of STREAMS: what standard input, DOCS ``-``, and named pipes hold; "": they are no
+        documents.
     formats : limits of reading office documents.
     """
 
@@ -181,6 +187,7 @@ class DocumentParams(_Params):
     id_field: str = ""
     archives: bool = False
     split: str = ""
+    stdin: str = ""
     formats: FormatLimits = DEFAULT_FORMATS
 
     def __post_init__(self) -> None:

@@ -70,7 +70,12 @@ class DuplicatesFound:
 
 
 def find_near_duplicates(
-    run: Run, source: Iterable[bytes] | Collection, params: Params = _DEFAULTS
+    run: Run,
+    source: Iterable[bytes] | Collection,
+    params: Params = _DEFAULTS,
+    *,
+    side: Side | None = None,
+    index: Index | None = None,
 ) -> DuplicatesFound:
     """Find all near-duplicate pairs among documents: the program in six calls.
 
@@ -78,6 +83,8 @@ def find_near_duplicates(
     ----------
     source : folders and files, as typed; or a collection that has its sets and signatures already.
     params : parameters of all stages.
+    side, index : of a collection whose documents are read again; signatures decide where one is
+        lost.
 
     Errors: InputError if no path exists, ParameterError if no plan of bands keeps the promised
     recall.
@@ -96,18 +103,23 @@ def find_near_duplicates(
         id_lists = params.shingle.tokens == "ids"
         documents = find_documents(run, source, params.documents, id_lists=id_lists)
         collection = collect(run, documents, params.shingle, params.sketch, keep=EVERY_SET)
-    side = side_of(run, collection, collection.filtered_sets(run.arrays))
-    index = build_index(run, collection, params.bands) if params.pairs.by_bands else None
+    estimates = side is not None
+    side = side or side_of(run, collection, collection.filtered_sets(run.arrays))
+    if index is None and params.pairs.by_bands:
+        index = build_index(run, collection, params.bands)
     duplicate_of = index.duplicate_of if index is not None else None
     sides = Sides.of(run, side, same=params.pairs.same, duplicate_of=duplicate_of)
     if index is not None:
         sieve = Sieve.of(index.plan, params.bands.threshold, collection.signatures)
         met = candidate_pairs(run, index.table, params.pairs.max_bucket, sieve=sieve)
-        found = verify(run, met, sides, params.bands.threshold)
+        side.expect(met.documents)
+        found = verify(run, met, sides, params.bands.threshold, estimates=estimates)
     else:
         found = compare(run, sides, params.bands, params.pairs)
     sizes = sides.sizes if params.pairs.measure == "containment" else None
-    pairs = expand_copies(run, found.pairs, sides.duplicate_of, sizes=sizes)
+    pairs = expand_copies(
+        run, found.pairs, sides.duplicate_of, sizes=sizes, estimated=found.estimated
+    )
     return DuplicatesFound(collection, index, found, pairs)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from lshdup.api.rows import Groups, Rows
+from lshdup.cli.columns import columns_of
+from lshdup.cli.output import PIECE_ROWS, Target
 from lshdup.errors import InputError
 from tests.conftest import require
 
@@ -86,3 +88,57 @@ def test_a_missing_package_is_said_in_one_line(monkeypatch):
         with pytest.raises(InputError, match=f"^a table of {package} needs {package}$") as error:
             getattr(rows, f"to_{package.removeprefix('py')}")()
         assert error.value.hint == f"pip install 'lshdup[{extra}]'"
+
+
+# --- listings in Parquet files ---
+
+
+def test_a_long_listing_is_written_a_row_group_at_a_time(tmp_path):
+    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+    n, held, path = 1 << 21, [], tmp_path / "p.parquet"
+
+    def pieces():
+        for start in range(0, n, PIECE_ROWS):
+            held.append(pa.total_allocated_bytes())
+            numbers = range(start, start + PIECE_ROWS)
+            names = [b"document number %d" % at for at in numbers]
+            yield names, names, [at / n for at in numbers], [None] * PIECE_ROWS
+
+    assert Target("parquet", path=path).write_pieces(columns_of("pairs"), pieces())
+    assert max(held) - held[0] < 64 << 20
+    file = pq.ParquetFile(path)
+    assert (file.metadata.num_rows, file.metadata.num_row_groups) == (n, 17)
+    found = file.read(["b", "similarity"])
+    assert found["b"][n - 1].as_py() == f"document number {n - 1}"
+    assert np.array_equal(found["similarity"].to_numpy(), np.arange(n) / n)
+
+
+def test_what_fails_leaves_the_older_file(tmp_path):
+    require("parquet", "pyarrow")
+
+    def pieces():
+        yield [b"a"], [b"b"], [1.0], [None]
+        raise KeyboardInterrupt
+
+    path = tmp_path / "p.parquet"
+    path.write_bytes(b"older")
+    with pytest.raises(KeyboardInterrupt):
+        Target("parquet", path=path).write_pieces(columns_of("pairs"), pieces())
+    assert path.read_bytes() == b"older"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("pairs --format parquet", "a Parquet file is not written to standard output"),
+        ("pairs --format parquet -o -", "a Parquet file is not written to standard output"),
+        ("pairs -0 -o p.parquet", "-0 and -o p.parquet exclude each other"),
+        ("pairs -o p.parquet", "Parquet files need pyarrow pip install 'lshdup[parquet]'"),
+        ("clusters --removed p.parquet", "Parquet files need pyarrow"),
+    ],
+)
+def test_a_table_that_cannot_be_written_is_refused_early(refused, here, monkeypatch, line, said):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert said in refused(f"{line} d")
+    assert not list(here.iterdir())

@@ -1,11 +1,12 @@
-"""The front door for Python programs: MinHash, LSH and NearDuplicates.
+"""The front door for Python programs: Index, NearDuplicates, MinHash and LSH.
 
-Everything is computed in the constructor: objects hold plain arrays and names, have no hidden
-state, and can be pickled.
+Names are documents' names as str, results are sequences of tuples that keep their columns, and
+errors are those of `lshdup.errors`.
 """
 
+from lshdup.api.index import Index, Match, Pair
 from lshdup.api.minhash import LSH, MinHash
 from lshdup.api.near_duplicates import NearDuplicates
 from lshdup.api.options import Documents, Options
 
-__all__ = ["LSH", "Documents", "MinHash", "NearDuplicates", "Options"]
+__all__ = ["LSH", "Documents", "Index", "Match", "MinHash", "NearDuplicates", "Options", "Pair"]

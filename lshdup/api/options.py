@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -15,8 +15,16 @@ from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.from_texts import collect_texts
-from lshdup.errors import InputError, ParameterError
-from lshdup.params import FEW_TOKENS, DocumentParams, Params, ShingleParams, SketchParams
+from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
+from lshdup.params import (
+    FEW_TOKENS,
+    STORED_SCHEMES,
+    DocumentParams,
+    Params,
+    ShingleParams,
+    SketchParams,
+    key_name,
+)
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
@@ -62,9 +70,12 @@ def collect_documents(
     run: Run, documents: Documents, params: Params, options: Options
 ) -> Collection:
     """Return a collection with its sets and signatures, filtered."""
-    collection = _collect_sets(run, documents, params)
-    if not is_filtered(options):
-        return sketch_collection(run, collection, params.sketch)
+    is_filtered = bool(options.get("ignore_common") or options.get("templates"))
+    is_signed = params.sketch.scheme in STORED_SCHEMES and not is_filtered
+    collection = _collect_sets(run, documents, params, params.sketch if is_signed else None)
+    if not is_filtered:
+        is_made = collection.signatures is not None
+        return collection if is_made else sketch_collection(run, collection, params.sketch)
     texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
@@ -74,13 +85,15 @@ def collect_documents(
     return sketch_collection(run, filtered, params.sketch)
 
 
-def _collect_sets(run: Run, documents: Documents, params: Params) -> Collection:
+def _collect_sets(
+    run: Run, documents: Documents, params: Params, sketch: SketchParams | None
+) -> Collection:
     shingle = params.shingle
     if isinstance(documents, str | os.PathLike):
         ids = shingle.tokens == "ids"
         found = find_documents(run, [os.fsencode(documents)], params.documents, id_lists=ids)
-        collection = collect(run, found, shingle, keep=EVERY_SET)
-        refuse_nothing(run, documents, collection, params)
+        collection = collect(run, found, shingle, sketch, keep=EVERY_SET)
+        _refuse_nothing(run, documents, collection, params)
         return collection
     if params.documents != DocumentParams():
         message = "text_field and id_field are of files of records, not of texts"
@@ -88,7 +101,7 @@ def _collect_sets(run: Run, documents: Documents, params: Params) -> Collection:
     return collect_texts(documents, shingle)
 
 
-def refuse_nothing(run: Run, documents: Documents, collection: Collection, params: Params) -> None:
+def _refuse_nothing(run: Run, documents: Documents, collection: Collection, params: Params) -> None:
     """Raise InputError if a folder or file holds no documents, or only records without texts."""
     if not isinstance(documents, str | os.PathLike) or len(collection.documents):
         return
@@ -150,6 +163,23 @@ def params_of(perms: int, options: Options, *others: str) -> Params:
     return Params(documents=fields, shingle=shingle, sketch=sketch)
 
 
+def given_of(perms: int | None, options: Options) -> dict[str, Any]:
+    """Return the parameters that keywords set explicitly, by field name, as those of a command.
+
+    Raise ParameterError for keywords that say which documents are read.
+    """
+    for name in ("templates", "text_field", "id_field"):
+        if options.get(name):
+            message = f"{name} is given, but the documents of a store have been read"
+            raise ParameterError(message, f"leave {name} out")
+    given = {name: value for name, value in options.items() if value is not None}
+    if perms is not None:
+        given["perms"] = perms
+    if secret := os.fsencode(options.get("hash_key", "")):
+        given |= {"secret": secret, "key": key_name(secret)}
+    return given
+
+
 @contextmanager
 def in_keywords() -> Iterator[None]:
     """Name keywords instead of options of the command line in the errors of a block."""
@@ -165,8 +195,6 @@ def in_keywords() -> Iterator[None]:
         yield
     except ParameterError as error:
         raise ParameterError(name_keywords(error.message), name_keywords(error.hint)) from None
-
-
-def is_filtered(options: Options) -> bool:
-    """Return whether keywords say which shingles are filtered."""
-    return bool(options.get("ignore_common") or options.get("templates"))
+    except ArtifactError as error:  # Its hint is a command to type.
+        hint = error.hint.replace(RERUN, "run `lshdup index DOCS`")
+        raise ArtifactError(name_keywords(error.message), hint) from None

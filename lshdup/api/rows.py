@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.wording import utf8_text
 from lshdup.errors import InputError
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _as_utf8(column: Column) -> Column:
         for text in texts:
             text.encode()
     except UnicodeEncodeError:
-        return [text.encode("utf-8", "backslashreplace").decode() for text in texts]
+        return [utf8_text(text) for text in texts]
     return texts
 
 

@@ -154,6 +154,15 @@ def json_cell(cell: Cell) -> object:
     return os.fsdecode(cell) if isinstance(cell, bytes) else cell
 
 
+def utf8_text(text: str) -> str:
+    r"""Return text that is UTF-8: a lone surrogate is its escape in JSON.
+
+    >>> utf8_text(os.fsdecode(b"\xff \xc3\xa9"))
+    '\\udcff é'
+    """
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def json_line(columns: Sequence[str], row: Sequence[Cell]) -> bytes:
     """Return a row as a line of JSON Lines, in ASCII, without its end."""
     return json.dumps(dict(zip(columns, map(json_cell, row), strict=True))).encode("ascii")

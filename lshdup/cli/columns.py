@@ -3,6 +3,7 @@
 Within a version of lshdup's output, columns keep their names, types and places; new ones come last.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lshdup.base.frozen import dataclass
@@ -205,15 +206,35 @@ COMPARISON = {"similarity": SHARE, "containment": SHARE, "estimate": _or_empty(S
               "share_b": SHARE}  # fmt: skip
 
 
-def column_names(listing: str, *, optional: bool = False) -> tuple[str, ...]:
-    """Return the names of a listing's columns in order.
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a listing, in order. An iteration yields their names.
 
-    optional : with the columns that an option adds.
-
-    >>> column_names("shingle"), column_names("shingle", optional=True)
-    (('shingle', 'text'), ('shingle', 'text', 'removed'))
+    listing : its name. types : by the name of a column.
     """
-    return (*LISTINGS[listing], *(OPTIONAL.get(listing, ()) if optional else ()))
+
+    listing: str
+    types: Mapping[str, Type]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.types)
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+
+def columns_of(
+    listing: str, more: Mapping[str, Type] | None = None, *, optional: bool = False
+) -> Columns:
+    """Return the columns of a listing or list in order.
+
+    more : further ones, behind. optional : with the columns that an option adds.
+
+    >>> [*columns_of("shingle")], [*columns_of("shingle", optional=True)]
+    (['shingle', 'text'], ['shingle', 'text', 'removed'])
+    """
+    added = OPTIONAL.get(listing, {}) if optional else {}
+    return Columns(listing, {**(LISTINGS | LISTS)[listing], **added, **(more or {})})
 
 
 def describe(listing: str) -> str:
@@ -225,4 +246,4 @@ def describe(listing: str) -> str:
     'name, similarity, same, query (query if several DOC are asked for, or in json)'
     """
     note = f" ({_NOTES[listing]})" if listing in _NOTES else ""
-    return f"{', '.join(column_names(listing, optional=True))}{note}"
+    return f"{', '.join(columns_of(listing, optional=True))}{note}"

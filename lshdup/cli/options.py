@@ -86,6 +86,10 @@ documents_options = stack(
                metavar="FILE",
                help="Names of documents or folders, one a line or with NUL behind each, as of "
                     "`find -print0`; - is standard input."),
+    plain_option("--stdin", type=click.Choice(params.STREAMS), excludes=("--tokens ids",),
+             metavar="KIND", group="Documents", requires=("DOCS",),
+             help="What is in DOCS - (standard input), and in pipes, perhaps compressed: "
+                  f"{', '.join(params.STREAMS)}."),
     _of_docs("--include", multiple=True, metavar="GLOB",
              help="Only files that match, by name, path or folder, as in .gitignore; repeatable."),
     _of_docs("--exclude", multiple=True, metavar="GLOB", brief=True,
@@ -393,8 +397,8 @@ def _output_options(formats: tuple[str, ...]) -> Callable[[F], F]:
                      help="NUL after every field, for xargs -0."),
         plain_option("-o", "--output", type=OutputPath(str), metavar="FILE", group="Output",
                      brief=True,
-                     help="Write there instead. The ending .tsv, .csv, .json, .jsonl or .ndjson "
-                          "says the format, unless --format is typed."),
+                     help="Write there instead. The ending .tsv, .csv, .json, .jsonl, .ndjson "
+                          "or .parquet says the format, unless --format is typed."),
     )  # fmt: skip
 
 

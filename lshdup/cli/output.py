@@ -30,17 +30,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from lshdup.cli.columns import Columns
 
-FORMATS = ("table", "tsv", "csv", "json", "jsonl")
+FORMATS = ("table", "tsv", "csv", "json", "jsonl", "parquet")
 
 #: Formats of annotations of files, which are no listings: `views.annotations` writes them.
 ANNOTATIONS = ("github", "sarif")
 
-_ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl",
+            ".parquet": "parquet"}  # fmt: skip
 #: Endings that name no format of a listing: what they stand for is said with --format.
 _NO_FORMAT = ("", ".txt")
 #: What writes files of other endings.
-_OTHERS = {".parquet": "`lshdup spark` writes Parquet", ".html": "`lshdup report` makes a page"}
+_OTHERS = {".html": "`lshdup report` makes a page"}
 
 #: Screens that a table on a terminal fills at most, unless LSHDUP_MAX_ROWS says otherwise.
 _SCREENS = 10
@@ -109,12 +111,19 @@ class Target:
         if self.path is None and sys.stdout is None:
             message = "standard output is closed"
             raise InputError(message, "name a file with -o")
+        if self.format == "parquet":
+            if self.path is None:
+                message = "a Parquet file is not written to standard output"
+                raise ParameterError(message, "name a file: -o FILE.parquet")
+            from lshdup.sources.parquet import import_pyarrow
+
+            import_pyarrow()
         if self.path is not None:
             check_writable(self.path)
 
     def write_pieces(
         self,
-        columns: Sequence[str],
+        columns: "Columns",
         pieces: Iterable[Piece],
         total: int | None = None,
         layout: Layout | None = None,
@@ -124,31 +133,36 @@ class Target:
         total : number of all rows, if it is known.
         layout : makes the lines of a table that is no usual one.
 
-        Returns False if tabs or newlines in names make lines ambiguous. A terminal gets control
+        Returns False if tabs or newlines in names make lines ambiguous, or names in Parquet hold
+        escapes. A terminal gets control
         characters as escapes, in every format. Rows are made only as long as there is a reader.
         """
         if self._on_terminal():
             pieces = ([list(map(_escape, column)) for column in piece] for piece in pieces)
-        is_clear, style = True, self.style
+        is_clear, style, names = True, self.style, tuple(columns)
         with self.stream() as stream:
             if style == "table":
-                for line in self._table(columns, _join_pieces(pieces), total, layout):
+                for line in self._table(names, _join_pieces(pieces), total, layout):
                     stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
             elif style == "tsv":
                 separator, end = (b"\0", b"\0") if self.nul else (b"\t", b"\n")
-                head = [[[name] for name in columns]] if self.header else []
+                head = [[[name] for name in names]] if self.header else []
                 for piece in chain(head, pieces):
                     data = _tsv_lines(piece, separator, end)
                     stream.write(data)
                     n = len(piece[0])
                     tabs, ends = data.count(b"\t"), data.count(b"\n")
-                    clear = tabs == n * (len(columns) - 1) and ends == n and b"\r" not in data
+                    clear = tabs == n * (len(names) - 1) and ends == n and b"\r" not in data
                     is_clear &= self.nul or clear
+            elif style == "parquet":
+                from lshdup.cli.parquet import write_parquet
+
+                is_clear = write_parquet(stream, columns, pieces)
             else:
                 rows = _join_pieces(pieces)
                 if style == "csv" and self.header is not False:
-                    rows = chain([columns], rows)
-                for part in _PARTS[style](columns, rows):
+                    rows = chain([names], rows)
+                for part in _PARTS[style](names, rows):
                     stream.write(part)
         return is_clear
 
@@ -396,7 +410,7 @@ def make_target(options: OutputOptions) -> Target:
 
 
 def print_rows(
-    console: Console, target: Target, columns: Sequence[str], rows: Iterable[Sequence[Cell]]
+    console: Console, target: Target, columns: "Columns", rows: Iterable[Sequence[Cell]]
 ) -> None:
     """Print a listing; warn if names make its lines ambiguous."""
     print_pieces(console, target, columns, cut_pieces(rows))
@@ -405,7 +419,7 @@ def print_rows(
 def print_pieces(
     console: Console,
     target: Target,
-    columns: Sequence[str],
+    columns: "Columns",
     pieces: Iterable[Piece],
     total: int | None = None,
     layout: Layout | None = None,
@@ -415,6 +429,9 @@ def print_pieces(
         where, what = "", "use -0, or --format jsonl"
         if target.path is not None:
             where, what = f" of {target.path}", "name a file that ends with .jsonl"
+        if target.style == "parquet":
+            console.warn(f"some names are not UTF-8: those{where} hold escapes as \\udcff; {what}")
+            return
         console.warn(f"some names hold tabs or newlines: lines{where} are ambiguous; {what}")
 
 

@@ -13,7 +13,7 @@ from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.skipped import Reason
 from lshdup.base.system import STDOUT, is_stdout
 from lshdup.base.wording import chance, count_of, printable
-from lshdup.cli.columns import ANNOTATIONS, OF_MAILS, REMOVED
+from lshdup.cli.columns import ANNOTATIONS, Columns, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
 from lshdup.cli.output import Target, WriteOptions, format_of, print_pieces
@@ -49,11 +49,10 @@ def check_outputs(ctx: click.Context, options: WriteOptions) -> None:
     if len(on_stdout) > 1:
         message = f"{on_stdout[0]} and {on_stdout[1]} cannot both go to standard output"
         raise ParameterError(message, "name a file for one of them")
-    for path in (rows, removed):
-        if path is not None and not is_stdout(path):
-            check_writable(Path(path), folder=path is rows)
+    if rows is not None and not is_stdout(rows):
+        check_writable(Path(rows), folder=True)
     if removed is not None:
-        format_of(removed, "--removed")
+        _open_removed(removed)
 
 
 def check_documents(
@@ -86,7 +85,7 @@ def write(
     options: WriteOptions,
     clusters: "Clusters",
     opened: "Comparison",
-    more: "Iterable[tuple[Iterable[str], More]]" = (),
+    more: "Iterable[More]" = (),
     *,
     copies_go: bool = True,
 ) -> None:
@@ -99,7 +98,7 @@ def write(
     session, options : of the command.
     clusters : documents of OTHER are behind those of DOCS.
     opened : the documents.
-    more : further columns of the list: their names, and what makes them.
+    more : makers of further columns of the list.
     copies_go : whether rows with the id and the text of a row that stays go.
 
     """
@@ -114,10 +113,10 @@ def write(
     refuse_nothing(compared, opened.here)
     gone = Gone.of(opened, clusters, copies_go=copies_go)
     noun = "mail" if documents.kinds.isdisjoint(ROWS) else "row"
-    of_mails = [(OF_MAILS, lambda rows, _kept: opened.mails.columns(rows))] if opened.mails else []
-    names, makers = zip((REMOVED, None), *more, *of_mails, strict=True)
-    columns = [name for each in names for name in each]
-    pieces = gone.list(opened, clusters, makers[1:])
+    of_mails = [lambda rows, _kept: opened.mails.columns(rows)] if opened.mails else []
+    listing = f"{click.get_current_context().info_name}-removed"
+    columns = columns_of(listing, optional=bool(opened.mails))
+    pieces = gone.list(opened, clusters, [*more, *of_mails])
     list_removed(console, options, columns, pieces, f"removed {noun}")
     written = write_without(
         session.run, gone.documents, gone.rows, options.write, open_target,
@@ -165,11 +164,7 @@ def write(
 
 
 def list_removed(
-    console: Console,
-    options: WriteOptions,
-    columns: Iterable[str],
-    pieces: "Iterable[Piece]",
-    noun: str,
+    console: Console, options: WriteOptions, columns: Columns, pieces: "Iterable[Piece]", noun: str
 ) -> None:
     """Write the list of --removed, if it was typed. noun : what a row of the list is."""
     removed, rows = options.removed, 0
@@ -182,11 +177,15 @@ def list_removed(
             rows += len(piece[0])
             yield piece
 
-    path = None if is_stdout(removed) else removed
-    target = Target(format_of(removed, "--removed") or "jsonl", path=path)
-    print_pieces(console, target, tuple(columns), counted())
-    where = "standard output" if path is None else removed
+    print_pieces(console, _open_removed(removed), columns, counted())
+    where = "standard output" if is_stdout(removed) else removed
     console.summarize(f"{where} lists {count_of(rows, noun)}")
+
+
+def _open_removed(path: Path) -> Target:
+    """Return the file of --removed, or standard output."""
+    kind = format_of(path, "--removed") or "jsonl"
+    return Target(kind, path=None if is_stdout(path) else path)
 
 
 def open_target(path: Path) -> "AbstractContextManager[BinaryIO]":

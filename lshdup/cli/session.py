@@ -26,6 +26,7 @@ from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.params import (
     ACCEPTED_FILE,
     DEFAULT_STORE,
+    STDIN,
     BandParams,
     DocumentParams,
     FilterParams,
@@ -307,8 +308,11 @@ def read_parameters(
     documents = _named_documents(given)
     is_read = "files_from" not in given or b"-" in given.values()
     if not is_read and not documents and is_waiting_pipe(0):
-        console.say("standard input is not read; --files-from - reads names of documents from it")
-    files = merge_params(DocumentParams, given)
+        console.say(
+            "standard input is not read; --files-from - reads names of documents from it, and DOCS "
+            "- with --stdin the documents"
+        )
+    files = merge_params(DocumentParams, {**given, "stdin": given.get("stdin") or ""})
     if "format_seconds" in given:
         limits = FormatLimits(given["format_seconds"], given["format_memory"])
         files = replace(files, formats=limits)
@@ -319,16 +323,37 @@ def _named_documents(given: dict[str, Any]) -> tuple[bytes, ...]:
     """Return DOCS and the names in --files-from. What `query` looks up is none of them."""
     source = given.get("files_from")
     documents: tuple[bytes, ...] = given["docs"] if "files_from" in given else ()
-    if b"-" in documents:
-        message = "standard input is no document here"
-        raise InputError(
-            message, "ask with `lshdup query -`, or name the file ./- if that is meant"
-        )
+    _check_streams(given, documents)
     names = _read_list(source) if source is not None else []
     if source is not None and not documents and not names:
         message = f"--files-from {printable(source)} names no documents"
         raise InputError(message, "name DOCS, or leave --files-from out to continue from the store")
     return tuple(map(with_slashes, (*documents, *names)))
+
+
+def _check_streams(given: dict[str, Any], documents: tuple[bytes, ...]) -> None:
+    """Raise if standard input or --stdin cannot be what they are named as."""
+    kind = given.get("stdin")
+    if STDIN in documents:
+        if not kind:
+            message = "standard input is no document here"
+            raise InputError(
+                message,
+                "say what records it holds, as --stdin jsonl, or ask with `lshdup query -`, or "
+                "name the file ./- if that is meant",
+            )
+        if given.get("files_from") == STDIN:
+            message = "standard input is named twice: as DOCS, and by --files-from"
+            raise ParameterError(message, "name a file with the names of documents")
+        if sys.stdin is None or sys.stdin.isatty():
+            message = "standard input is a terminal, or closed: nothing sends records to it"
+            hint = f"for instance: zcat FILE.gz | lshdup pairs - --stdin {kind}"
+            raise InputError(message, hint)
+    elif kind:
+        every = (*documents, *given.get("against", ()), *given.get("templates", ()))
+        if not any(Path(os.fsdecode(each)).is_fifo() for each in every):
+            message = "--stdin has no effect: no DOCS is -, or a pipe"
+            raise ParameterError(message, "leave it out")
 
 
 def _read_list(source: bytes) -> list[bytes]:

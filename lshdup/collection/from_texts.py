@@ -34,7 +34,7 @@ def collect_texts(
 def name_texts(documents: Mapping[str, str] | Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the names of documents and their texts, unchecked. documents : of `collect_texts`."""
     given: Any = documents
-    if isinstance(given, bytes) or not isinstance(given, Iterable):
+    if isinstance(given, bytes | str) or not isinstance(given, Iterable):
         message = f"documents are given as {type(given).__name__}"
         raise InputError(message, "give a path, a mapping of names to texts, or a list of texts")
     if hasattr(given, "columns"):

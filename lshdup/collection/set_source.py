@@ -1,5 +1,7 @@
 """Shingle sets for verification: from memory, from an artifact, or read from documents again."""
 
+import os
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,9 +66,14 @@ def side_of(
     sets : all sets, filtered; None: they are taken from `set_source`. stage : as there.
     """
     source = set_source(run, collection, stage=stage) if sets is None else sets.take
+
+    def find_existing(documents: NDArray[np.int64]) -> int:
+        path = collection.documents.path
+        return next((row for row in documents.tolist() if os.path.exists(path(row))), -1)  # noqa: PTH110 (bytes path)
+
     return Side(
         collection.sizes, collection.fingerprints, collection.prints, source, collection.signatures,
-        sets, source.expect if isinstance(source, SetReader) else expect_nothing,
+        sets, source.expect if isinstance(source, SetReader) else expect_nothing, find_existing,
     )  # fmt: skip
 
 

@@ -15,13 +15,19 @@ from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
-from lshdup.compare.results import Neighbours, PairsFound
+from lshdup.compare.results import Index, Matches, Neighbours, PairsFound
 from lshdup.compare.scored_pairs import Columns, contains, gather_pairs, pack_pairs
-from lshdup.compare.sides import LEVELS, Sides, renumber
+from lshdup.compare.sides import LEVELS, Side, Sides, renumber
 from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys, sort_keys
-from lshdup.lsh.candidates import Candidates, Sieve, candidate_pairs, documents_to_compare
+from lshdup.lsh.candidates import (
+    Candidates,
+    Sieve,
+    candidate_pairs,
+    candidates_of_each,
+    documents_to_compare,
+)
 from lshdup.params import BandParams, PairParams
 
 _I64 = NDArray[np.int64]
@@ -92,13 +98,16 @@ def meet(run: Run, sides: Sides, members: _I64, plan: BandPlan, max_bucket: int 
     return met
 
 
-def verify(run: Run, met: Candidates, sides: Sides, threshold: float) -> PairsFound:
+def verify(
+    run: Run, met: Candidates, sides: Sides, threshold: float, *, estimates: bool = False
+) -> PairsFound:
     """Verify candidate pairs: return the pairs whose similarity is at least the threshold.
 
     met : candidate pairs; they are overwritten.
     sides : their documents.
+    estimates : of `Verifier`.
     """
-    verifier = Verifier(run, sides, threshold)
+    verifier = Verifier(run, sides, threshold, estimates=estimates)
     pairs = gather_pairs(run, verifier.verify(met.pieces))
     estimated = verifier.list_estimated()
     return PairsFound(pairs, verifier.candidates, met.buckets, estimated, verifier.by_estimate)
@@ -139,6 +148,44 @@ def _join(run: Run, sides: Sides, threshold: float, measure: str) -> PairsFound:
         found = ((np.minimum(a, b), np.maximum(a, b), scores) for a, b, scores in found)
     pairs = gather_pairs(run, found, np.float64 if measure == "jaccard" else np.complex128)
     return PairsFound(renumber(pairs, members, rows), -1)
+
+
+def find_matches(run: Run, left: Side, right: Side, index: Index, threshold: float) -> Matches:
+    """Find the documents of a side that are near each document of another side.
+
+    left : with its signatures. right : the documents of the index.
+
+    Cost: that of `candidates_of_each`, and a look at each candidate; none for the other documents.
+    """
+    assert left.signatures is not None
+    assert right.signatures is not None
+    keys, split = band_keys(run, left.signatures, index.plan), len(left.sizes)
+    looked_up, met = candidates_of_each(run, index.table, keys)
+    firsts, at = np.unique(met, return_inverse=True)
+    every, _ = index.expand(firsts)
+    wanted = np.sort(every)
+    near = replace(
+        right,
+        sizes=np.asarray(right.sizes[wanted]),
+        fingerprints=np.asarray(right.fingerprints[wanted]),
+        source=lambda rows: right.source(wanted[rows]),
+        signatures=right.signatures[wanted],
+        find_existing=lambda rows: _place(wanted, right.find_existing(wanted[rows])),
+    )
+    places = np.searchsorted(wanted, index.duplicate_of[wanted]) + split
+    own = np.append(np.arange(split), places)
+    verifier = Verifier(run, Sides.of(run, left, near, duplicate_of=own), threshold, estimates=True)
+    first = np.searchsorted(wanted, firsts)[at] + split
+    pairs = looked_up.astype(np.uint32), first.astype(np.uint32)
+    found = [(pairs[0][:0], pairs[1][:0], np.zeros(0)), *verifier.verify([pairs])]
+    one, other, similarity = map(np.concatenate, zip(*found, strict=True))
+    are_estimated = contains(verifier.list_estimated(), pack_pairs(one, other))
+    documents, place = index.expand(wanted[other - np.uint32(split)])
+    return Matches(one.astype(np.int64)[place], documents, similarity[place], are_estimated[place])
+
+
+def _place(documents: _I64, one: int) -> int:
+    return int(np.searchsorted(documents, one)) if one >= 0 else -1
 
 
 def find_neighbours(

@@ -1,12 +1,14 @@
 """Results of comparing: the index, pairs, clusters, neighbours."""
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import ranges
 from lshdup.compare.scored_pairs import Pairs, Scores
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
@@ -30,6 +32,21 @@ class Index:
     plan: BandPlan
     table: BandTable
     duplicate_of: NDArray[np.int64]
+
+    @cached_property
+    def _copies(self) -> NDArray[np.int64]:
+        """The documents that another one stands for, by this one and then by number."""
+        copies = np.flatnonzero(self.duplicate_of != np.arange(len(self.duplicate_of)))
+        return copies[np.argsort(self.duplicate_of[copies], kind="stable")]
+
+    def expand(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return all documents that some documents of the table stand for, in any order, and the
+        place of the one that stands for each: int64 arrays.
+        """
+        firsts, places = self.duplicate_of[self._copies], np.arange(len(documents))
+        start, end = (np.searchsorted(firsts, documents, side) for side in ("left", "right"))
+        copies = self._copies[ranges(start, end - start)]
+        return np.append(documents, copies), np.append(places, np.repeat(places, end - start))
 
 
 @dataclass(frozen=True)
@@ -113,6 +130,27 @@ class ClustersFound:
             & (self.duplicate_of == self.duplicate_of[own])
         )
         return copies
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Near documents of an index for each of some documents, in any order.
+
+    left : int64 array of shape (m,), the document that is looked up.
+    documents : int64 array of shape (m,), one of the index.
+    similarity : scores of shape (m,).
+    estimated : bool array of shape (m,), whether the similarity is an estimate, as a set is lost.
+    """
+
+    left: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    similarity: Scores
+    estimated: NDArray[np.bool_]
+
+    def take(self, rows: NDArray[Any]) -> "Matches":
+        """Return some of the matches, by their numbers or flags."""
+        columns = self.left, self.documents, self.similarity, self.estimated
+        return Matches(*(column[rows] for column in columns))
 
 
 @dataclass(frozen=True)

@@ -110,14 +110,15 @@ def verify_jaccard(
     run: Run,
     pieces: Iterable[PairArrays],
     sizes: NDArray[np.int64],
-    source: SetSource,
+    source: "SetSource | FetchedSets",
     threshold: float,
 ) -> Iterator[Columns]:
     """Yield the candidate pairs whose exact similarity is at least the threshold, in any order.
 
     pieces : (left, right), uint32 arrays, which are overwritten.
     sizes : int64 array of shape (n,), size of the set of each document.
-    source : called with ascending documents for their sets.
+    source : called with ascending documents for their sets; or the sets that an earlier call has
+        fetched from it.
 
     Yields pieces of (left, right, similarity).
 
@@ -125,7 +126,7 @@ def verify_jaccard(
     sets of the one before. A set is fetched once if pairs come cluster by cluster, unless the sets
     of its cluster exceed the limit.
     """
-    fetched = _FetchedSets(len(sizes), source)
+    fetched = source if isinstance(source, FetchedSets) else FetchedSets(len(sizes), source)
     for piece in pieces:
         left, right = keep_possible(*piece, sizes, threshold)
         start = 0
@@ -148,113 +149,7 @@ def verify_jaccard(
             start = end
 
 
-class Verifier:
-    """Verification of pairs by similarity; the counts grow while they come.
-
-    Equal keys mean equal sets. If the set of a document of the right side is lost, and none of its
-    exact duplicates is there, signatures decide.
-
-    candidates : number of candidates.
-    by_estimate : number of candidates that an estimate has decided, rejected ones too.
-    """
-
-    def __init__(self, run: Run, sides: Sides, threshold: float) -> None:
-        self._run, self._sides, self._threshold = run, sides, threshold
-        self._split = len(sides.left.sizes)
-        self._is_lost = np.zeros(len(sides.sizes), bool)
-        self._by_duplicate: NDArray[np.int64] | None = None
-        self._estimated = [np.zeros(0, np.uint64)]
-        self.candidates = self.by_estimate = 0
-
-    def list_estimated(self) -> NDArray[np.uint64]:
-        """Return the keys of the pairs of two sides whose similarity is an estimate, ascending."""
-        return np.sort(np.concatenate(self._estimated))
-
-    def verify(self, pieces: Iterable[PairArrays]) -> Iterator[Columns]:
-        """Yield the candidate pairs whose similarity is at least the threshold.
-
-        pieces : (left, right), uint32 arrays, which are overwritten.
-        """
-        sides, counted = self._sides, self._count(pieces)
-        if sides.right is None:
-            yield from verify_jaccard(self._run, counted, sides.sizes, sides.sets, self._threshold)
-            return
-        for left, right in counted:
-            yield from self._verify_piece(left, right)
-
-    def _count(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
-        for piece in pieces:
-            self.candidates += len(piece[0])
-            yield piece
-
-    def _verify_piece(
-        self, left: NDArray[np.uint32], right: NDArray[np.uint32]
-    ) -> Iterator[Columns]:
-        keys, sizes = self._sides.keys, self._sides.sizes
-        same = keys[left] == keys[right]
-        yield left[same], right[same], np.ones(int(same.sum()))
-        left, right = left[~same], right[~same]
-        left, right = keep_possible(left, right, sizes, self._threshold)
-        known_lost = self._is_lost[right]
-        rest = left[known_lost], right[known_lost]
-        left, right = left[~known_lost], right[~known_lost]
-        yield from verify_jaccard(
-            self._run, [(left.copy(), right.copy())], sizes, self._sets, self._threshold
-        )
-        lost = self._is_lost[right]
-        yield self._estimate(
-            np.concatenate([rest[0], left[lost]]), np.concatenate([rest[1], right[lost]])
-        )
-
-    def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
-        sets = self._sides.sets(documents)
-        lost = np.flatnonzero((sets.sizes == 0) & (documents >= self._split))
-        if len(lost):
-            sets = self._replace_by_duplicates(sets, documents, lost)
-            self._is_lost[documents[lost[sets.sizes[lost] == 0]]] = True
-        return sets
-
-    def _replace_by_duplicates(
-        self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
-    ) -> RaggedSets:
-        """Return the sets; for positions in `lost`, sets of exact duplicates whose files exist."""
-        right, duplicate_of = self._sides.right, self._sides.duplicate_of
-        assert right is not None
-        if self._by_duplicate is None:
-            self._by_duplicate = np.argsort(duplicate_of, kind="stable")
-        starts, ends = (
-            np.searchsorted(duplicate_of, documents[lost], side=side, sorter=self._by_duplicate)
-            for side in ("left", "right")
-        )
-        found = np.full(len(lost), -1)
-        for number in np.flatnonzero(ends - starts > 1).tolist():
-            others = self._by_duplicate[starts[number] + 1 : ends[number]] - self._split
-            found[number] = right.find_existing(others)
-        usable = distinct(found[found >= 0])[0]
-        index = np.arange(len(sets))
-        index[lost[found >= 0]] = len(sets) + np.searchsorted(usable, found[found >= 0])
-        return RaggedSets.concatenate([sets, right.source(usable)]).take(index)
-
-    def _estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> Columns:
-        a, b = left.astype(np.int64), right.astype(np.int64)
-        mine, others = self._sides.left.signatures, self._sides.right
-        assert mine is not None
-        assert others is not None
-        assert others.signatures is not None
-        share = np.empty(len(left))
-        for start in range(0, len(left), _ESTIMATED_AT_ONCE):
-            part = slice(start, start + _ESTIMATED_AT_ONCE)
-            both = mine[a[part]], others.signatures[b[part] - self._split]
-            rows = np.arange(len(both[0]))
-            pool = np.concatenate(both)
-            share[part] = estimate(self._run, pool, rows, rows + len(rows)).similarity
-        keep = share >= self._threshold
-        self.by_estimate += len(left)
-        self._estimated.append(pack_pairs(left[keep], right[keep]))
-        return left[keep], right[keep], share[keep]
-
-
-class _FetchedSets:
+class FetchedSets:
     """The sets of one block of pairs."""
 
     def __init__(self, n: int, source: SetSource) -> None:
@@ -277,6 +172,116 @@ class _FetchedSets:
             self._is_fetched[self.documents] = True
             self._row_of[self.documents] = np.arange(len(self.documents), dtype=np.uint32)
         return self._sets, self._row_of
+
+
+class Verifier:
+    """Verification of pairs by similarity; the counts grow while they come.
+
+    Equal keys mean equal sets. If the set of a document of the right side is lost, and none of its
+    exact duplicates is there, signatures decide; with `estimates` of any side, also of one alone.
+
+    candidates : number of candidates.
+    by_estimate : number of candidates that an estimate has decided, rejected ones too.
+    """
+
+    def __init__(
+        self, run: Run, sides: Sides, threshold: float, *, estimates: bool = False
+    ) -> None:
+        self._run, self._sides, self._threshold = run, sides, threshold
+        # The documents from `_first` on may be lost; they are of the right side from `_split` on.
+        self._split = len(sides.left.sizes) if sides.right is not None else 0
+        self._first = 0 if estimates else len(sides.left.sizes)
+        self._is_lost = np.zeros(len(sides.sizes), bool)
+        self._by_duplicate: NDArray[np.int64] | None = None
+        self._estimated = [np.zeros(0, np.uint64)]
+        self.candidates = self.by_estimate = 0
+
+    def list_estimated(self) -> NDArray[np.uint64]:
+        """Return the keys of the pairs of two sides whose similarity is an estimate, ascending."""
+        return np.sort(np.concatenate(self._estimated))
+
+    def verify(self, pieces: Iterable[PairArrays]) -> Iterator[Columns]:
+        """Yield the candidate pairs whose similarity is at least the threshold.
+
+        pieces : (left, right), uint32 arrays, which are overwritten.
+        """
+        sides, counted = self._sides, self._count(pieces)
+        if sides.right is None and self._first:
+            yield from verify_jaccard(self._run, counted, sides.sizes, sides.sets, self._threshold)
+            return
+        fetched = FetchedSets(len(sides.sizes), self._sets)
+        for left, right in counted:
+            yield from self._verify_piece(left, right, fetched)
+
+    def _count(self, pieces: Iterable[PairArrays]) -> Iterator[PairArrays]:
+        for piece in pieces:
+            self.candidates += len(piece[0])
+            yield piece
+
+    def _verify_piece(
+        self, left: NDArray[np.uint32], right: NDArray[np.uint32], fetched: FetchedSets
+    ) -> Iterator[Columns]:
+        keys, sizes = self._sides.keys, self._sides.sizes
+        same = keys[left] == keys[right]
+        yield left[same], right[same], np.ones(int(same.sum()))
+        left, right = left[~same], right[~same]
+        left, right = keep_possible(left, right, sizes, self._threshold)
+        known_lost = self._is_lost[left] | self._is_lost[right]
+        rest = left[known_lost], right[known_lost]
+        left, right = left[~known_lost], right[~known_lost]
+        yield from verify_jaccard(
+            self._run, [(left.copy(), right.copy())], sizes, fetched, self._threshold
+        )
+        lost = self._is_lost[left] | self._is_lost[right]
+        yield self._estimate(
+            np.concatenate([rest[0], left[lost]]), np.concatenate([rest[1], right[lost]])
+        )
+
+    def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
+        sets = self._sides.sets(documents)
+        lost = np.flatnonzero((sets.sizes == 0) & (documents >= self._first))
+        if len(lost):
+            right = lost[documents[lost] >= self._split]
+            sets = self._replace_by_duplicates(sets, documents, right)
+            self._is_lost[documents[lost[sets.sizes[lost] == 0]]] = True
+        return sets
+
+    def _replace_by_duplicates(
+        self, sets: RaggedSets, documents: NDArray[np.int64], lost: NDArray[np.int64]
+    ) -> RaggedSets:
+        """Return the sets; for positions in `lost`, sets of exact duplicates whose files exist."""
+        right, duplicate_of = self._sides.right or self._sides.left, self._sides.duplicate_of
+        if self._by_duplicate is None:
+            self._by_duplicate = np.argsort(duplicate_of, kind="stable")
+        starts, ends = (
+            np.searchsorted(duplicate_of, documents[lost], side=side, sorter=self._by_duplicate)
+            for side in ("left", "right")
+        )
+        found = np.full(len(lost), -1)
+        for number in np.flatnonzero(ends - starts > 1).tolist():
+            others = self._by_duplicate[starts[number] + 1 : ends[number]] - self._split
+            found[number] = right.find_existing(others)
+        usable = distinct(found[found >= 0])[0]
+        index = np.arange(len(sets))
+        index[lost[found >= 0]] = len(sets) + np.searchsorted(usable, found[found >= 0])
+        return RaggedSets.concatenate([sets, right.source(usable)]).take(index)
+
+    def _estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> Columns:
+        a, b = left.astype(np.int64), right.astype(np.int64)
+        mine, others = self._sides.left, self._sides.right or self._sides.left
+        assert mine.signatures is not None
+        assert others.signatures is not None
+        share = np.empty(len(left))
+        for start in range(0, len(left), _ESTIMATED_AT_ONCE):
+            part = slice(start, start + _ESTIMATED_AT_ONCE)
+            both = mine.signatures[a[part]], others.signatures[b[part] - self._split]
+            rows = np.arange(len(both[0]))
+            pool = np.concatenate(both)
+            share[part] = estimate(self._run, pool, rows, rows + len(rows)).similarity
+        keep = share >= self._threshold
+        self.by_estimate += len(left)
+        self._estimated.append(pack_pairs(left[keep], right[keep]))
+        return left[keep], right[keep], share[keep]
 
 
 def _tiled(

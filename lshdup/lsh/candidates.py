@@ -11,13 +11,14 @@ m duplicates would make m (m - 1) / 2 pairs. compare/expand_duplicates.py expand
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Key, rows_of, slices_of
-from lshdup.base.ragged import StringTable, distinct, offsets_of
+from lshdup.base.ragged import StringTable, distinct, offsets_of, ranges
 from lshdup.base.run import Run, run_in_parts
 from lshdup.base.wording import join_names
 from lshdup.errors import ArtifactError, ParameterError
@@ -45,6 +46,9 @@ _BANDS_AT_ONCE, _TOGETHER = 16, 1 << 12
 #: Bands of so few rows make many candidates far below the threshold, which a sieve rejects: by so
 #: many rows of signatures, with this chance to reject a pair at the threshold.
 _FEW_ROWS, _SIEVE_ROWS, _SIEVE_CHANCE = 4, 192, 1e-6
+
+#: Documents of a table for which one document is looked up: fewer are passed over instead.
+_LOOKED_UP = 1 << 12
 
 #: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
 #: gigabytes.
@@ -458,6 +462,35 @@ def candidates_of(
     return near
 
 
+def candidates_of_each(
+    run: Run, table: BandTable, keys: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the documents that share a bucket with each of q documents, which are not of the
+    table.
+
+    keys : uint64 array of shape (bands, q).
+
+    Returns (number among the q, document of the table), int64 arrays: all pairs, each once,
+    ascending. Raises ArtifactError if the table is damaged.
+
+    Cost: a look at each bucket; of many documents a pass over the table for each band.
+    """
+    bands, q = keys.shape
+    if q * _LOOKED_UP < table.documents:
+        met = [candidates_of(table, keys[:, one]) for one in range(q)]
+        left = np.repeat(np.arange(q), np.array(list(map(len, met)), np.int64))
+        return left, np.concatenate([left[:0], *met])
+    packed = [np.zeros(0, np.uint64)]
+    for band in range(bands):
+        order = table.order[band]
+        own = run.arrays.take(table.keys[band], order)
+        first, end = (np.searchsorted(own, keys[band], side) for side in ("left", "right"))
+        rows = np.repeat(np.arange(q, dtype=np.uint64), end - first) << np.uint64(32)
+        packed.append(rows | order[ranges(first, end - first)])
+    pairs = distinct(np.concatenate(packed))[0]
+    return (pairs >> np.uint64(32)).astype(np.int64), pairs.astype(np.uint32).astype(np.int64)
+
+
 # --- the class interface of R1 ---
 
 
@@ -471,9 +504,14 @@ def row_of(rows: Mapping[str, int], doc: str | int) -> int:
     """
     row = rows.get(str(doc))
     if row is None:
-        message = f"no document is called {doc!r}; names: {join_names(map(repr, rows))}"
-        raise KeyError(message)
+        raise unknown_name(doc, rows)
     return row
+
+
+def unknown_name(doc: str | int, names: Iterable[str]) -> KeyError:
+    """Return the error for a name that no document has. names : of all documents."""
+    some = map(repr, islice(names, 11))
+    return KeyError(f"no document is called {doc!r}; names: {join_names(some)}")
 
 
 class LSH:

@@ -208,6 +208,8 @@ class DocumentList:
     def path_of(self, name: bytes) -> bytes:
         """Return a path that starts from home as one from the current folder."""
         refuse_if(b"\0" in name, "a path with NUL in it")
+        if name in self.record_files.streams:  # opened anew, it is read from its beginning
+            return b"/dev/fd/%d" % self.record_files.streams[name].fileno()
         return os.path.join(self.home, name)  # noqa: PTH118 (bytes path)
 
     def find_file(self, path: str) -> bytes | None:
@@ -271,7 +273,7 @@ class DocumentList:
         if self._is_named_by_path(kind):
             return ""
         row = f"row {self.locations.starts[index] + 1} of" if kind == Kind.PARQUET else "in"
-        return f"{row} {os.fsdecode(self.path(index))}"
+        return f"{row} {os.fsdecode(self.typed_files_of(np.array([index]))[0])}"
 
     def count_lines_before(self, index: int) -> int | None:
         """Return the number of lines of its file before a document; None if it is a part of another

@@ -82,7 +82,9 @@ def expand_records(
         try:
             records = known_records.get(key)
             if records is None and not (kind.is_split and key in known_records):
-                records = documents.record_files.list_records(run, documents.path(index), kind)
+                records = documents.record_files.list_records(
+                    run, documents.path(index), kind, path
+                )
         except RecordError as error:
             skip(index, Skipped(path, error.reason, error.detail))
         except OSError as error:

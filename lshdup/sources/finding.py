@@ -5,18 +5,21 @@ exist.
 import errno
 import os
 import shlex
+import shutil
 import stat
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
-from lshdup.base.compression import bare_name
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
+from lshdup.base.compression import CHUNK, bare_name
 from lshdup.base.forms import PAGE_ENDINGS
 from lshdup.base.mbox import LARGE, is_mailbox_file
 from lshdup.base.ragged import StringTable
@@ -24,7 +27,7 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.base.wording import count_of, did_you_mean, join_names, printable, quoted
 from lshdup.errors import InputError
-from lshdup.params import ACCEPTED_FILE, SPLITS, DocumentParams
+from lshdup.params import ACCEPTED_FILE, SPLITS, STDIN, STREAMS, DocumentParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.expansion import KnownRecords, expand_records, list_lines
 from lshdup.sources.files import stat_files
@@ -84,7 +87,9 @@ def find_documents(
     if id_lists:
         return replace(list_lines(finder.run, files), skipped=tuple(skipped))
     folder = None if store is None else Path(os.fsdecode(store))
-    opened = RecordFiles(folder, RecordFields.of(params), params.max_bytes, params.formats)
+    opened = RecordFiles(
+        folder, RecordFields.of(params), params.max_bytes, params.formats, finder.streams
+    )
     too_large = set()
     for (path, *stamp), known in known_records.items():
         at = files.names.find(path) if known is not None and known.kind == Kind.MBOX else None
@@ -124,6 +129,7 @@ class Finder:
     """One walk over all arguments; the first four fields are as of `find_documents`.
 
     records : kind of the files that are taken for their records.
+    streams : of `RecordFiles`.
     """
 
     run: Run
@@ -131,6 +137,7 @@ class Finder:
     id_lists: bool = False
     store: bytes | None = None
     records: dict[bytes, Kind] = field(default_factory=dict)
+    streams: dict[bytes, IO[bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._found: dict[bytes, os.stat_result | None] = {}  # None: looked up with all others
@@ -170,6 +177,9 @@ class Finder:
 
     def _add(self, argument: bytes) -> Skipped | None:
         """Take the documents that an argument names; return it if it cannot be read."""
+        if argument == STDIN and self.params.stdin:
+            self._take_stream(STDIN)
+            return None
         name = typed_name(argument)
         try:
             status = os.stat(argument)
@@ -182,12 +192,40 @@ class Finder:
             else:
                 self._walk(_Folder(name))
         elif not self._met_already(argument, status):
+            if stat.S_ISFIFO(status.st_mode) and self.params.stdin:
+                self._take_stream(name)
+                return None
             if not stat.S_ISREG(status.st_mode):
-                return Skipped(name, Reason.UNREADABLE, "not a regular file")
+                detail = "not a regular file"
+                if stat.S_ISFIFO(status.st_mode):
+                    detail = f"a pipe; --stdin says what it holds: {', '.join(STREAMS)}"
+                return Skipped(name, Reason.UNREADABLE, detail)
             self._found[name] = status
             self._has_links |= os.path.islink(argument)  # noqa: PTH114 (bytes path)
             self._has_records(name, named=True)
         return None
+
+    def _take_stream(self, name: bytes) -> None:
+        """Copy standard input or a pipe, which can be read once, into a temporary file without a
+        name, and take that for its records. Raises InputError if it cannot be read or copied.
+        """
+        if name in self.streams:
+            return
+        folder, kind = usable_folder(self.run.arrays.folder), self.params.stdin
+        message = f"{printable(name)} cannot be copied to {folder or tempfile.gettempdir()}"
+        with explained(message, MORE_ROOM, InputError):
+            copy = self.streams[name] = temporary_file(folder)
+            is_stdin = name == STDIN
+            with open(0 if is_stdin else name, "rb", closefd=not is_stdin) as stream:
+                shutil.copyfileobj(stream, copy, CHUNK)
+            copy.flush()
+            if not copy.tell():
+                self.run.warn(f"{printable(name)} is empty")
+        self._found[name], self._has_links = os.fstat(copy.fileno()), True  # as /dev/fd/N is one
+        self.records[name] = Kind.MBOX
+        if kind != "mbox":
+            ending = os.fsencode(f".{kind}")
+            self.records[name] = classify_file(ending, named=True, field_given=True, archives=True)
 
     def _files(self) -> DocumentList:
         """Return the files that were found and are not too large."""
@@ -212,7 +250,8 @@ class Finder:
                 self._skip(names[at], Reason.SPECIAL)
         if params.text_field or params.archives or params.split:
             for name in names:
-                self._has_records(name)
+                if name not in self.streams:
+                    self._has_records(name)
         keep = stats.sizes >= 0
         most, may_be_mail = params.whole or params.max_bytes, not (self.id_lists or params.whole)
         for at in np.flatnonzero(stats.sizes > min(most, LARGE)).tolist():

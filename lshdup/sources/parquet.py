@@ -60,7 +60,7 @@ class ParquetFile:
     """
 
     def __init__(self, path: bytes, field: str) -> None:
-        pa, pq = _import_pyarrow()
+        pa, pq = import_pyarrow()
         self._lock = threading.Lock()
         self._field = field
         self._groups: dict[int, _RowGroup] = {}
@@ -275,13 +275,14 @@ def open_parquet(path: bytes) -> Iterator[tuple[Any, Any, Any]]:
 
     Raises as `ParquetFile` does.
     """
-    pa, pq = _import_pyarrow()
+    pa, pq = import_pyarrow()
     with _reporting_damage(), pa.OSFile(path) as handle:
         # Without pre-buffering, a large row group is not read whole.
         yield pa, pq, pq.ParquetFile(handle, pre_buffer=False, buffer_size=1 << 20)
 
 
-def _import_pyarrow() -> tuple[Any, Any]:
+def import_pyarrow() -> tuple[Any, Any]:
+    """Return pyarrow and its module for Parquet. Raise InputError if it is missing or broken."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -291,7 +292,7 @@ def _import_pyarrow() -> tuple[Any, Any]:
         message = "Parquet files need pyarrow"
         raise InputError(message, "pip install 'lshdup[parquet]'") from None
     except ImportError as error:
-        message = f"pyarrow, which reads Parquet files, does not load: {error}"
+        message = f"pyarrow, which Parquet files need, does not load: {error}"
         raise InputError(message, "install it again, or leave these files out") from None
     return pa, pq
 

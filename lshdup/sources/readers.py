@@ -7,11 +7,12 @@ life of a process, into a temporary file.
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -264,6 +265,7 @@ class RecordFiles:
     fields : where text and id are in a record.
     longest : texts of more bytes are skipped.
     formats : bounds for reading office documents.
+    streams : copies of standard input and of pipes, by their names, in files without names.
     """
 
     def __init__(
@@ -272,7 +274,9 @@ class RecordFiles:
         fields: RecordFields = RecordFields(),
         longest: int = 1 << 31,
         formats: FormatLimits = DEFAULT_FORMATS,
+        streams: Mapping[bytes, IO[bytes]] = MappingProxyType({}),
     ) -> None:
+        self.streams = streams
         self.folder = folder
         self.fields = fields
         self.longest = longest
@@ -292,8 +296,10 @@ class RecordFiles:
         for unpacked in self._unpacked.values():
             unpacked.file.close()
 
-    def list_records(self, run: Run, path: bytes, kind: Kind) -> RecordList | None:
+    def list_records(self, run: Run, path: bytes, kind: Kind, name: bytes) -> RecordList | None:
         """Return the records of a file; None if --split finds none in it: it is one document.
+
+        name : what names of members and sections begin with.
 
         Raises RecordError if the file has none to give, OSError if it cannot be read.
         """
@@ -304,9 +310,9 @@ class RecordFiles:
             listed = reader.list_records()
         if listed and kind.is_section:
             listed = replace(listed, kind=_kind_of_sections(path))
-            listed = _below(path, listed) if listed.names else listed
+            listed = _below(name, listed) if listed.names else listed
         elif listed and (kind.is_archive or (kind == Kind.MBOX and listed.names)):
-            listed = _below(path + b"/", listed)
+            listed = _below(name + b"/", listed)
         return listed and listed.kept_by(run)
 
     def texts(

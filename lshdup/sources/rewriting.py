@@ -375,12 +375,13 @@ def check_target(
     sources, other = _list_sources(documents, mails=mails)
     if (other >= 0) if read else not sources:
         raise _not_all_rows(documents, other, mails=mails)
-    targets = _targets(_typed_names(documents, sources), target)
-    for source, goal in zip(sources, targets, strict=True):
+    names = _typed_names(documents, sources)
+    targets = _targets(names, target)
+    for source, name, goal in zip(sources, names, targets, strict=True):
         if source.kind == Kind.FILE:
             check_folder(source.path, goal)
         elif goal != STDOUT:
-            _check_name(source.path, source.kind, goal)
+            _check_name(name, source.kind, goal)
     return sources, targets
 
 
@@ -515,11 +516,11 @@ def _name_below(name: bytes) -> bytes:
     return b"/".join(parts)
 
 
-def _check_name(path: bytes, kind: Kind, target: Path) -> None:
+def _check_name(name: bytes, kind: Kind, target: Path) -> None:
     what, endings = _FORMATS[kind]
     other = classify_file(os.fsencode(target.name), named=True, field_given=False, archives=False)
     if other != kind and (kind == Kind.PARQUET or other in _FORMATS):
-        message = f"{target} does not end like a file of {what}, which {os.fsdecode(path)} is"
+        message = f"{target} does not end like a file of {what}, which {os.fsdecode(name)} is"
         raise ParameterError(message, f"name one that ends in {endings}")
     if os.fsencode(target.name.lower()).endswith(_UNWRITTEN):
         message = f"{target} is to be packed by xz or bzip2, which are read only"

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.memory import Arrays, slices_of
-from lshdup.base.ragged import RaggedSets, SetSource
+from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import count_of, join_names, quote_command
@@ -127,7 +127,7 @@ def load_sides(
             message,
             "use the same --template for both, and no --ignore-common, which counts one side only",
         )
-    left, right = (_without_lost(*each, method) for each in (here, there))
+    left, right = (_require_sets(*each, method) for each in (here, there))
     sides = Sides.of(run, left, right, method.same)
     plan = None
     if method.by_bands:
@@ -158,26 +158,13 @@ def select_store(others: tuple[bytes, ...]) -> Path | None:
     return Path(os.fsdecode(stores[0]))
 
 
-def _without_lost(collection: Collection, side: Side, method: PairParams) -> Side:
+def _require_sets(collection: Collection, side: Side, method: PairParams) -> Side:
     """Return a side of which some documents may be gone: a join of their sets is then refused."""
-
-    def find_existing(documents: NDArray[np.int64]) -> int:
-        for row in documents.tolist():
-            if os.path.exists(collection.documents.path(row)):  # noqa: PTH110 (bytes path)
-                return int(row)
-        return -1
-
-    source = side.source
-    if method.is_join:
-        source = _require_sets(collection, source, method)
-    return replace(side, source=source, find_existing=find_existing)
-
-
-def _require_sets(collection: Collection, source: SetSource, method: PairParams) -> SetSource:
-    """Return a source that raises InputError if a set is unavailable."""
+    if not method.is_join:
+        return side
 
     def load(documents: NDArray[np.int64]) -> RaggedSets:
-        sets = source(documents)
+        sets = side.source(documents)
         lost = documents[sets.sizes != np.asarray(collection.sizes[documents])]
         if len(lost):
             name = os.fsdecode(collection.documents.typed_names(lost[:1])[0])
@@ -195,7 +182,7 @@ def _require_sets(collection: Collection, source: SetSource, method: PairParams)
             )
         return sets
 
-    return load
+    return replace(side, source=load)
 
 
 def _load_store(
@@ -260,7 +247,7 @@ def leave_out_changed(both: Comparison, skipped: Callable[[Skipped], None]) -> C
         " indexed; nothing is dropped for their sake"
     )
     kept = there.take(run, np.setdiff1d(every, changed))
-    side = _without_lost(kept, side_of(run.but(skipped=skipped), kept), both.method)
+    side = _require_sets(kept, side_of(run.but(skipped=skipped), kept), both.method)
     sides = Sides.of(run, both.sides.left, side, both.method.same)
     return replace(both, there=kept, sides=sides)
 

@@ -75,7 +75,6 @@ def load_or_build_index(
     params = merge_params(BandParams, request.given)
     if request.documents:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
-        save = True
     with signing(run, request, save=save, verify=verify) as collection:
         assert collection.sketch is not None
         plan, store = plan_bands(collection.sketch.perms, params), run.store
@@ -106,7 +105,11 @@ def load_or_build_index(
             trim_memory()  # What reading kept.
             index = build_index(run, collection, params)
             trim_memory()
-        if save and store is not None and (stored is None or stored[1] != params):
+        if (
+            (save or request.documents)
+            and store is not None
+            and (stored is None or stored[1] != params)
+        ):
             results_io.save_index(store, collection, index, params)
         return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
 

@@ -91,8 +91,8 @@ def signing(
     request : names documents, or continues with those of the last run: explicit parameters must
         then be those of the artifact.
     memory : as of `load_signatures`.
-    save : whether signatures that are made without DOCS are those that later commands continue
-        with; it is an error then if they cannot be saved.
+    save : whether the command is a step: signatures that are made without DOCS are those that later
+        commands continue with, and it is an error if they cannot be saved.
     verify : check every byte of stored signatures, or only the bytes that are read.
     again : whether the signatures of the last run are made again, of its sets or its documents.
 
@@ -102,7 +102,7 @@ def signing(
     if is_named:
         shingle = merge_params(ShingleParams, request.given)
         wanted = read_filter_request(run, request, shingle)
-        documents = find_named(run, request, shingle)
+        documents = find_named(run, request, shingle, is_step=save)
     with run.writing(is_needed=is_written):
         if is_named:
             collection = _sign_documents(run, request, documents, shingle, wanted, memory)
@@ -140,7 +140,7 @@ def make_shingles(run: Workspace, request: Request) -> Collection:
         raise InputError(message, f"{RERUN} (files or folders)")
     store, shingle = run.require_store(), merge_params(ShingleParams, request.given)
     wanted = read_filter_request(run, request, shingle)
-    documents = find_named(run, request, shingle)
+    documents = find_named(run, request, shingle, is_step=True)
     with run.writing():
         memo = Memo(run, store, documents.record_fields, request.check_content, shingle)
         collection = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
@@ -312,8 +312,12 @@ def read_filter_request(
 # --- documents that are named ---------------------------------------------------------------------
 
 
-def find_named(run: Workspace, request: Request, shingle: ShingleParams) -> DocumentList:
-    """Find the documents that a request names."""
+def find_named(
+    run: Workspace, request: Request, shingle: ShingleParams, *, is_step: bool = False
+) -> DocumentList:
+    """Find the documents that a request names. Unless this is a step, which keeps the sets of all
+    documents, a run that reads a stream goes on without its store.
+    """
     run.progress("documents", 0, 0)
     known_records: KnownRecords = {}
     if run.store is not None and not request.check_content:
@@ -326,7 +330,12 @@ def find_named(run: Workspace, request: Request, shingle: ShingleParams) -> Docu
         store=os.fsencode(run.apart) if run.apart is not None else None,
         known_records=known_records,
     )
-    docs = summarize_docs(map(typed_name, request.documents))
+    streams = documents.record_files.streams
+    if streams and not is_step:
+        run.forget_store()
+    docs = summarize_docs(
+        name if name in streams else typed_name(name) for name in request.documents
+    )
     documents = replace(documents, docs=docs)
     request.accept(documents, False)
     run.progress("documents", 0, len(documents))
@@ -344,9 +353,9 @@ def _sign_documents(
     """Collect and save the signatures of documents.
 
     Sets are kept if they fit into `memory` bytes, and for verification where reading a document
-    again is slow; they are saved only if a reader of office formats made many of them, or archives
-    would be unpacked again. Common shingles are counted in all unfiltered sets, which are collected
-    first and saved. Without a store nothing is saved.
+    again is slow, or impossible; they are saved only if a reader of office formats made many of
+    them, archives would be unpacked again, or a stream had them. Common shingles are counted in all
+    unfiltered sets, which are collected first and saved. Without a store nothing is saved.
     """
     sketch, store, memo = merge_params(SketchParams, request.given), run.store, None
     fields, is_checked = documents.record_fields, request.check_content
@@ -368,18 +377,19 @@ def _sign_documents(
     is_slow = expects_office_documents(documents.names) or (
         store is not None and documents.has_packed_members
     )
+    is_stream = store is not None and bool(documents.record_files.streams)
     # They are there twice while they are put in order.
     most = min(SET_BYTES, run.memory // 2) // 2
     # Few rows of Parquet are not decoded again. Of many, those that share a bucket are, which is
     # as fast as keeping the sets of all.
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
-    keep = max(memory, most if are_kept else 0)
+    keep = EVERY_SET if is_stream else max(memory, most if are_kept else 0)
     if store is not None:
         memo = Memo(run, store, fields, is_checked, shingle, sketch, wanted)
     collection = _collect(run, request, documents, shingle, keep, sketch, wanted, memo=memo)
     if memo is not None:
         # Sets that were too many to be kept are missing.
-        with_sets = is_slow and collection.sets is not None
+        with_sets = (is_slow or is_stream) and collection.sets is not None
         kinds = ("shingles", "signatures") if with_sets else ("signatures",)
         memo.save(collection, *kinds)
     return collection

@@ -98,6 +98,15 @@ class Workspace(Run):
             raise ArtifactError(message, f"{MORE_ROOM}, or use fewer --perms")
         self.say(f"{self.store.folder} takes {sizes} in this run, of {free / 1e9:.0f} GB free")
 
+    def forget_store(self) -> None:
+        """Go on without the store, because what is read cannot be read again."""
+        if self.store is not None:
+            self.say(
+                "nothing of a stream, which cannot be read again, is kept in the store; "
+                "`lshdup index` keeps the sets of its documents"
+            )
+            self.store = None
+
     def require_store(self) -> Store:
         """Return the store. Raises ParameterError if there is none."""
         if self.store is None:

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lshdup.base.atomic import check_writable
-from lshdup.cli.columns import LISTINGS, LISTS, OPTIONAL
+from lshdup.cli.columns import LISTINGS, LISTS, OPTIONAL, SHARE, columns_of
 from lshdup.cli.layouts import table
 from lshdup.cli.output import FORMATS, Target, cut_pieces
+from lshdup.version import __version__
 from tests import golden
-from tests.conftest import part
+from tests.conftest import part, require
 from tests.running import clean_environment, run_many
 
 #: Each listing of docs/reference/columns.md, and a command line that prints it. A new listing is
@@ -106,7 +108,8 @@ def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
     """What is printed, byte for byte, as it was looked at (control characters as ^[ by `cat -v`).
     That its JSON has the columns and types that are documented, test_schemas.py holds.
     """
-    formats = {None: ("", *FORMATS), 80: ("", *FORMATS) if listing == "pairs" else ("", "table")}
+    texts = [kind for kind in FORMATS if kind != "parquet"]
+    formats = {None: ("", *texts), 80: ("", *texts) if listing == "pairs" else ("", "table")}
     ways = [
         (["--format", kind] if kind else [], columns)
         for columns, kinds in formats.items()
@@ -140,6 +143,41 @@ def test_every_format_in_a_pipe_and_on_a_terminal(listing, folder):
     # CSV has no column `query` where one document is asked for: here are two.
     if not of.startswith("query"):
         assert table.decode("utf-8", "surrogateescape").splitlines()[0].split(",") == list(rows[0])
+
+
+@pytest.mark.parametrize("listing", part(COMMANDS, 3))
+def test_parquet_has_the_rows_of_jsonl_and_the_documented_types(listing, folder):
+    """An independent reader finds each cell; a byte that is not UTF-8 is an escape of JSON."""
+    pq = require("parquet", "pyarrow.parquet")
+    ways = [
+        [COMMANDS[listing], *options]
+        for options in (["-q", "--format", "jsonl"], ["-o", "o.parquet"])
+    ]
+    (code, lines, err), (_, printed, said) = run_many([(way, None) for way in ways], folder)
+    assert (code, printed) == (0, b""), err
+    rows, table = list(map(json.loads, lines.splitlines())), pq.read_table(folder / "o.parquet")
+    of = OF.get(listing, listing)
+    types = LISTINGS[of] | OPTIONAL.get(of, {})
+    for field in table.schema:
+        column = types.get(field.name, SHARE)
+        names = {str: "string", int: "int64", float: "double", bool: "bool"}
+        assert (str(field.type), field.nullable) == (names[column.cell], column.nullable), field
+    if listing not in MEASURED:
+        found = table.to_pylist()
+        assert [list(row.items()) for row in found] == [
+            [(name, as_utf8(cell)) for name, cell in row.items()] for row in rows
+        ]
+        assert (b"not UTF-8: those of o.parquet hold" in said) == (rb"\udc" in lines)
+    made = json.loads(table.schema.metadata[b"lshdup"])
+    assert (made["listing"], made["command"]) == (of, of.partition("-")[0])
+    assert made["lshdup"] == __version__
+    named = re.search(r" -t (\S+)", COMMANDS[listing])
+    assert named is None or float(named[1]) in made["parameters"].values()
+
+
+def as_utf8(cell):
+    escape = partial(re.sub, "[\udc80-\udcff]", lambda c: f"\\u{ord(c[0]):x}")
+    return escape(cell) if isinstance(cell, str) else cell
 
 
 def test_every_listing_is_here():
@@ -184,6 +222,12 @@ def test_every_name_survives_every_format(tmp_path_factory, left, right):
     if is_clear:
         lines = [line.split(b"\t") for line in data.split(b"\n")[:-1]]
         assert lines == [[a, b, b"0.5", b""] for a, b, *_ in rows]
+    pq, columns = require("parquet", "pyarrow.parquet"), columns_of("pairs")
+    is_clear, data = written("parquet")
+    read = pq.read_table(io.BytesIO(data)).to_pylist()
+    wanted = [(as_utf8(os.fsdecode(a)), as_utf8(os.fsdecode(b)), *rest) for a, b, *rest in rows]
+    assert [tuple(row.values()) for row in read] == wanted
+    assert is_clear == all(os.fsencode(name) in names for row in wanted for name in row[:2])
     lines = written("table")[1].split(b"\n")
     assert len(lines) == 2 + len(rows) + 1
     assert not any(each in line for line in lines for each in (b"\r", b"\t", b"\x1c"))

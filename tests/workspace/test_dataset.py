@@ -208,7 +208,7 @@ REFUSED = """
 --write c/ --removed c/../c/train/b.jsonl: --write and --removed are both c/..
 --write c/ -o c/train/b.jsonl: --write and -o are both c/train/b.jsonl
 --write c/ --removed x -o c/../x: -o and --removed are both x
---write c/ --removed r.parquet: .parquet is not written here
+--write c/ --removed r.docx: .docx is not written here
 --write c/ --removed x -o x: -o and --removed are both x
 --write train/: train holds 4 files that this run does not write: a.parquet, b.jsonl
 --write ./: not write: old.jsonl, old.parquet

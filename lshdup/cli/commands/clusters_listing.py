@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, printable
 from lshdup.cli import removal
-from lshdup.cli.columns import MAY_GO, column_names
+from lshdup.cli.columns import TEXT, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_groups, find_matches, open_removal
 from lshdup.cli.layouts import groups as lay_out_groups
@@ -54,7 +54,7 @@ def list_groups(
     if sums is not None:
         rows = _find_dropped(answer, options.emit)
         listed = removals.list_may_go(answer.opened, answer.result.clusters, rows, sums)
-        removal.list_removed(console, options, MAY_GO, listed, "document")
+        removal.list_removed(console, options, columns_of("clusters-may-go"), listed, "document")
     if options.annotate is not None:
         removal.annotate(session, options, answer.opened, answer.result.clusters)
     if options.write is not None:
@@ -104,7 +104,7 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
         mails = answer.opened.mails if target.style == "table" else None
         rows, total = _rows(answer, listed, mails), len(listed.documents)
         layout = None if target.header else lay_out_groups  # LSHDUP_HEADER asks for columns.
-        columns = (*column_names("clusters"), *(("subject", "date") if mails else ()))
+        columns = columns_of("clusters", dict.fromkeys(("subject", "date") if mails else (), TEXT))
         print_pieces(console, target, columns, rows, total, layout)
         return
     if what == "keep":
@@ -115,7 +115,7 @@ def _print(console: Console, target: Target, answer: _Answer, what: str) -> None
             console.summarize(f"{was} not compared, and stays (-v says why)")
     else:
         names = name_documents(documents, _find_dropped(answer, what))
-    print_pieces(console, target, column_names("clusters-names"), ([part] for part in names))
+    print_pieces(console, target, columns_of("clusters-names"), ([part] for part in names))
 
 
 def _find_dropped(answer: _Answer, emit: str) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import astuple, fields, replace
+from dataclasses import astuple, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import click
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of, significant
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import SHARE, Columns, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import define, is_set, plain_option, stack
 from lshdup.cli.messages import say_collection, say_contract
@@ -103,7 +103,7 @@ def timing(ctx: click.Context, options: ExperimentOptions) -> int:
             session.console.say(line)
         return timings, plots.draw_timing
 
-    return run_experiment(ctx, options, list_sketches(options), measure)
+    return run_experiment(ctx, options, list_sketches(options), measure, "timing")
 
 
 def list_sketches(options: ExperimentOptions) -> list[SketchParams]:
@@ -116,9 +116,16 @@ def list_sketches(options: ExperimentOptions) -> list[SketchParams]:
 
 
 def run_experiment(
-    ctx: click.Context, options: ExperimentOptions, sketches: list[SketchParams], measure: Measure
+    ctx: click.Context,
+    options: ExperimentOptions,
+    sketches: list[SketchParams],
+    measure: Measure,
+    listing: str,
 ) -> int:
-    """Print the results of an experiment, and draw them if --plot says so."""
+    """Print the results of an experiment, and draw them if --plot says so.
+
+    listing : its name, of the columns.
+    """
     target = make_target(options)
     with open_session(ctx) as session:
         from lshdup.evaluation.experiments import Experiment
@@ -134,8 +141,7 @@ def run_experiment(
             raise InputError(message, "name more documents")
         measured, draw = measure(session, collection, experiment)
         results = list(measured)
-        columns = [field.name for field in fields(results[0])]
-        print_rows(session.console, target, columns, map(astuple, results))
+        print_rows(session.console, target, columns_of(listing), map(astuple, results))
         if options.plot is not None:
             draw(options.plot, results)
         return session.console.exit_code()
@@ -275,7 +281,8 @@ def accuracy(ctx: click.Context, options: AccuracyOptions) -> int:
         near = experiments.band_accuracy(experiment, bands, least, sample, eligible, buckets)
         return near, plots.draw_bands
 
-    return run_experiment(ctx, options, sketches, measure)
+    listing = "accuracy-found" if found else "accuracy-bands" if bands else "accuracy"
+    return run_experiment(ctx, options, sketches, measure, listing)
 
 
 def _plan_bands(
@@ -369,11 +376,13 @@ def curve(ctx: click.Context, options: CurveOptions) -> int:
     console.say(f"the chance is 1/2 at {half:.4f}; (1/b)^(1/r) = {estimate:.4f}")
     if options.every:
         lower = [round(params.threshold - step, 6) for step in BELOW if params.threshold > step]
-        columns = ["bands", "rows", "half", "estimate", f"miss at {params.threshold:g}"]
-        columns += [*(f"candidate at {s:g}" for s in lower), "chosen"]
-        print_rows(console, target, columns, _shapes(perms, plan, lower))
+        types = dict(columns_of("curve-all").types)
+        chosen = types.pop("chosen")
+        by_value = (f"miss at {params.threshold:g}", *(f"candidate at {s:g}" for s in lower))
+        types |= {**dict.fromkeys(by_value, SHARE), "chosen": chosen}
+        print_rows(console, target, Columns("curve-all", types), _shapes(perms, plan, lower))
     else:
-        print_rows(console, target, column_names("curve"), _curve(plan))
+        print_rows(console, target, columns_of("curve"), _curve(plan))
     if options.plot is not None:
         from lshdup.evaluation.plots import draw_curve
 

@@ -7,7 +7,7 @@ import click
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import count_of
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import columns_of
 from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_nothing
 from lshdup.cli.options import (
@@ -108,7 +108,7 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
                 "larger one"
             )
         rows = _rows(folders, pairs, documents)
-        print_pieces(console, target, column_names("folders"), rows, len(pairs))
+        print_pieces(console, target, columns_of("folders"), rows, len(pairs))
         return console.exit_code(len(pairs))
 
 

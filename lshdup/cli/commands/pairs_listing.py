@@ -17,7 +17,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import distinct
 from lshdup.base.wording import Cell, count_of
 from lshdup.cli import removal
-from lshdup.cli.columns import CONTAINED, column_names
+from lshdup.cli.columns import TEXT, Columns, columns_of
 from lshdup.cli.find_pairs import (
     find_matches,
     find_pairs,
@@ -49,7 +49,7 @@ from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
 from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
 from lshdup.params import ClusterParams
-from lshdup.sources.document_list import DocumentList, find_in_lists, names_of, typed_name
+from lshdup.sources.document_list import DocumentList, find_in_lists, names_of
 from lshdup.sources.patterns import find_repository
 from lshdup.views.mails import Mails
 from lshdup.workspace.accepted import (
@@ -118,12 +118,11 @@ def list_pairs(
         session.console.say(describe_size(opened.lists, listing.total))
     name = f"pairs{'-against' * (opened.there is not None)}"
     name = "pairs-containment" if options.measure == "containment" else name
-    columns = column_names(name, optional=opened.there is not None)
+    mails = opened.mails if target.style == "table" else None
+    more = dict.fromkeys(("a_subject", "a_date", "b_subject", "b_date") if mails else (), TEXT)
+    columns = columns_of(name, more, optional=opened.there is not None)
     if target.style not in ANNOTATIONS:
-        mails = opened.mails if target.style == "table" else None
-        more = ("a_subject", "a_date", "b_subject", "b_date") if mails else ()
-        rows = _rows(listing, mails)
-        print_pieces(session.console, target, (*columns, *more), rows, listing.total)
+        print_pieces(session.console, target, columns, _rows(listing, mails), listing.total)
         return listing.total
     from lshdup.views.annotations import github_lines, sarif_parts
 
@@ -146,8 +145,7 @@ def _write(
     def describe(rows: NDArray[np.int64], kept: NDArray[np.int64]) -> list[list[Any]]:
         return [share[rows].tolist(), relations(sizes[rows], sizes[kept])]
 
-    more = [(CONTAINED, describe)]
-    removal.write(session, options, found.clusters, opened, more, copies_go=False)
+    removal.write(session, options, found.clusters, opened, [describe], copies_go=False)
 
 
 def _rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
@@ -197,7 +195,7 @@ def describe_size(lists: Sequence[DocumentList], total: int) -> str:
     )
 
 
-def _find(listing: Listing, columns: Sequence[str]) -> "Iterator[Annotation]":
+def _find(listing: Listing, columns: Columns) -> "Iterator[Annotation]":
     """Yield the pairs with the longest passage of each."""
     from lshdup.views.annotations import Annotation, PassageFinder, Place, describe_likeness
 
@@ -233,7 +231,7 @@ def _path(lists: Sequence[DocumentList], document: int) -> bytes:
     In no repository, the path is as typed from the current folder.
     """
     documents, number = find_in_lists(lists, document)
-    path = documents.path(number)
+    path = documents.typed_files_of(np.array([number]))[0]
     folder, name = os.path.split(path)
     folder = os.path.realpath(folder or b".")
     # A repository within the one of the current folder is a part of that one.
@@ -241,7 +239,7 @@ def _path(lists: Sequence[DocumentList], document: int) -> bytes:
         top = find_repository(start)
         if top is not None and os.path.commonpath([top, folder]) == top:
             return os.path.relpath(os.path.join(folder, name), top)  # noqa: PTH118 (bytes path)
-    return typed_name(os.path.relpath(path) if documents.home else path)
+    return path
 
 
 class Gate:
@@ -360,7 +358,7 @@ def list_unmatched(session: Session, options: FindOptions, target: Target) -> in
     there = distinct(matches.right[matches.right >= 0])[0] + len(here.documents)
     warn_of_changed(session, opened, np.concatenate([alone, there]))
     names = ([part] for part in name_documents(here.documents, alone))
-    print_pieces(console, target, column_names("pairs-unmatched"), names, len(alone))
+    print_pieces(console, target, columns_of("pairs-unmatched"), names, len(alone))
     return len(alone)
 
 
@@ -379,7 +377,7 @@ def list_histogram(
     named = [each for step in steps if step.example is not None for each in step.example[:2]]
     warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))
     rows = _steps(steps, documents)
-    print_rows(session.console, target, column_names("pairs-histogram"), rows)
+    print_rows(session.console, target, columns_of("pairs-histogram"), rows)
     if plot is not None:
         from lshdup.evaluation.plots import draw_histogram
 

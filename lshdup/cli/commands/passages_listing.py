@@ -14,7 +14,7 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.base.wording import chance, count_of
 from lshdup.cli import layouts, messages, removal
-from lshdup.cli.columns import REMOVED_PASSAGES, column_names
+from lshdup.cli.columns import columns_of
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
@@ -201,14 +201,14 @@ def print_passages(
         if options.emit == "template":
             target.write_raw(listing.template())
         elif options.emit == "spans":
-            columns = column_names("passages-spans")
+            columns = columns_of("passages-spans")
             print_pieces(console, target, columns, listing.spans(repeats), len(repeats))
         else:
             layout = None if target.header else layouts.passages
             most = _PLACES if layout and target.style == "table" else None
             total = int(np.minimum(passages.places, most or len(passages.documents)).sum())
             rows = listing.rows(whole=target.style not in ("table", "tsv"), most=most)
-            print_pieces(console, target, column_names("passages"), rows, total, layout)
+            print_pieces(console, target, columns_of("passages"), rows, total, layout)
     listing.warn_of_lost()
     return console.exit_code(len(passages))
 
@@ -243,7 +243,7 @@ def print_pairs(
             numbers = tokens, *pairs.shares(some), pairs.longest[some], pairs.passages[some]
             yield [each.tolist() for each in (*sides, *numbers)]
 
-    print_pieces(console, target, column_names("passages-pairs"), rows(), len(pairs))
+    print_pieces(console, target, columns_of("passages-pairs"), rows(), len(pairs))
     return console.exit_code(len(pairs))
 
 
@@ -319,7 +319,8 @@ def _write(
     rows = len(np.unique(repeats.documents[is_cut]))
     again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
     removed = listing.removed(repeats, uncut, again)
-    removal.list_removed(console, options, REMOVED_PASSAGES, removed, "repeat")
+    columns = columns_of("passages-removed")
+    removal.list_removed(console, options, columns, removed, "repeat")
     console.say(
         f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
         f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"

@@ -12,7 +12,7 @@ import click
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.wording import chance, count_of, printable
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import Columns, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import amend, define, option, plain_option, refuse, stack
 from lshdup.cli.messages import describe_rest, say_contract, say_last_run, warn_of_changes
@@ -135,9 +135,9 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
         if indexed is not None:
             say_contract(session.console, indexed.plan, indexed.params)
         several = len(words) > 1
-        wide = several or options.format_ in ("json", "jsonl")
+        wide = several or target.style in ("json", "jsonl", "parquet")
         kind = "-passages" if options.by == "passages" else "" if indexed else "-containment"
-        columns = column_names(f"query{kind}")
+        columns = columns_of(f"query{kind}")
         documents = []
         for word in words:
             try:
@@ -152,9 +152,12 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
             rows = _cover(session, collection, documents, options)
         else:
             rows = _rows(session, collection, indexed, documents, options)
-        rows = rows if wide else (row[:-1] for row in rows)
+        if not wide:
+            types = {name: each for name, each in columns.types.items() if name != "query"}
+            columns = Columns(columns.listing, types)
+            rows = (row[:-1] for row in rows)
         first = list(islice(rows, 1))
-        print_rows(session.console, target, columns if wide else columns[:-1], chain(first, rows))
+        print_rows(session.console, target, columns, chain(first, rows))
         return session.console.exit_code(len(first))
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lshdup.base.forms import visible_text
 from lshdup.base.wording import Cell, count_of, decimal, join_names, printable
-from lshdup.cli.columns import COMPARISON, DOCUMENT, column_names
+from lshdup.cli.columns import COMPARISON, DOCUMENT, Columns, columns_of
 from lshdup.cli.layouts import common_folder, fold_cell, groups
 from lshdup.cli.messages import say_last_run
 from lshdup.cli.options import ShowOptions
@@ -73,7 +73,7 @@ def show_documents(
         console.say(f"A and B are one and the same document: {printable(named[0].name)}")
     a, b = (each.read(params) for each in named)
     if options.shingles:
-        columns = column_names("show-shingles", optional=shingle_filter is not None)
+        columns = columns_of("show-shingles", optional=shingle_filter is not None)
         rows = _list_shingles(a.text.utf8, b.text.utf8, params, shingle_filter)
         print_rows(console, target, columns, rows)
         return console.exit_code()
@@ -90,7 +90,7 @@ def show_documents(
     )
     if target.format == "json":
         target.write_object(_object(a, b, comparison, params))
-    elif target.format in ("tsv", "csv", "jsonl") or options.nul:
+    elif target.format in ("tsv", "csv", "jsonl", "parquet") or options.nul:
         print_rows(console, target, *_listing(comparison))
     else:
         target.write_lines(_picture(a, b, comparison, params, target, options, sketch))
@@ -133,10 +133,10 @@ def _list_shingles(
             yield (where, *listed[element], *why)
 
 
-def _listing(comparison: Comparison) -> tuple[tuple[str, ...], Iterator[tuple[Cell, ...]]]:
-    """Return the names of the columns, and the rows: the differences, or what is shared."""
+def _listing(comparison: Comparison) -> tuple[Columns, Iterator[tuple[Cell, ...]]]:
+    """Return the columns, and the rows: the differences, or what is shared."""
     is_shared = isinstance(comparison.texts, SharedTexts)
-    return column_names("show-shared" if is_shared else "show"), _rows(comparison.texts, is_shared)
+    return columns_of("show-shared" if is_shared else "show"), _rows(comparison.texts, is_shared)
 
 
 def _rows(texts: Alignment, is_shared: bool) -> Iterator[tuple[Cell, ...]]:
@@ -327,7 +327,7 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
         ]
         target.write_lines(_group_picture(rows, text, variants, having, target))
     else:
-        print_rows(console, target, column_names("show-group"), _group_rows(text, variants, having))
+        print_rows(console, target, columns_of("show-group"), _group_rows(text, variants, having))
     return console.exit_code()
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from lshdup.base.wording import Cell, count_of, decimal, printable
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import columns_of
 from lshdup.cli.layouts import fold_cell
 from lshdup.cli.messages import say_collection, say_last_run, warn_of_changes
 from lshdup.cli.options import ShowOptions
@@ -91,7 +91,7 @@ def show_folders(session: Session, options: ShowOptions, target: Target) -> int:
     found = compare_contents(session.workspace, collection, groups, a, b, source)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
     if target.style != "table" and (target.format or target.nul):
-        print_rows(console, target, column_names("show-folders"), _rows(collection, found))
+        print_rows(console, target, columns_of("show-folders"), _rows(collection, found))
         return console.exit_code()
     weights = weigh(groups, np.maximum(collection.documents.spans, 0), a, b)
     most = options.max_rows

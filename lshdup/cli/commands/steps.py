@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.cli.columns import column_names
+from lshdup.cli.columns import columns_of
 from lshdup.cli.help import amend, define, plain_option
 from lshdup.cli.messages import say_collection, say_contract, say_largest
 from lshdup.cli.options import (
@@ -81,7 +81,7 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
 
             last = session.load_last_collection()
             (document,), _, params, chosen = look_up_documents(session, last, options.show)
-            columns = column_names("shingle", optional=chosen is not None)
+            columns = columns_of("shingle", optional=chosen is not None)
             rows = _rows(document.utf8(params), params, chosen)
             print_rows(session.console, target, columns, rows)
             return session.console.exit_code()

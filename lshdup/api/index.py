@@ -1,0 +1,343 @@
+"""An index of documents that programs ask, add to, and keep in a store."""
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lshdup.api.layers import Layer
+from lshdup.api.options import (
+    Documents,
+    Options,
+    collect_documents,
+    given_of,
+    in_keywords,
+    params_of,
+    run_of,
+)
+from lshdup.api.rows import Groups, Rows
+from lshdup.base.run import Run
+from lshdup.collection.collect import sketch_collection
+from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import filter_collection
+from lshdup.collection.from_texts import check_text, collect_checked, name_texts
+from lshdup.compare.clusters import list_clusters
+from lshdup.compare.keep_rules import preference
+from lshdup.compare.sides import LEVELS, Fingerprints, Side
+from lshdup.errors import InputError, ParameterError
+from lshdup.lsh.band_plan import plan_bands
+from lshdup.lsh.candidates import unknown_name
+from lshdup.params import (
+    STORED_SCHEMES,
+    BandParams,
+    ClusterParams,
+    DocumentParams,
+    PairParams,
+    Params,
+    SketchParams,
+)
+from lshdup.pipeline import find_clusters, find_near_duplicates
+from lshdup.store.store import Store
+from lshdup.workspace.comparing import drop_changed
+from lshdup.workspace.index import load_or_build_index
+from lshdup.workspace.loading import load_signatures
+from lshdup.workspace.request import Request
+from lshdup.workspace.workspace import Workspace
+
+#: Texts that are looked up together, and documents of a layer that takes further ones.
+_TOGETHER, _SMALL = 1 << 15, 64
+
+
+class Match(NamedTuple):
+    """A near-duplicate of a text.
+
+    name : of the document.
+    similarity : Jaccard similarity of the shingle sets, from the threshold to 1.
+    same : "bytes" if the two are equal, "text" if they have the same words in a row, or "".
+    verified : "exact"; or "estimate" if the text of the document is gone, and its signature was
+        compared.
+    """
+
+    name: str
+    similarity: float
+    same: str
+    verified: str
+
+
+class Pair(NamedTuple):
+    """Two near-duplicates: their names, and the rest as of `Match`."""
+
+    a: str
+    b: str
+    similarity: float
+    same: str
+    verified: str
+
+
+_SAME = np.array([word or "" for word in LEVELS], object)
+_VERIFIED = np.array(["exact", "estimate"], object)
+
+
+class Index:
+    """Documents that can be asked for near-duplicates of a text, and added and removed.
+
+    >>> index = Index.open({"m1": "one two three four five six"}, threshold=0.5)
+    >>> index.add("m2", "one two three four five six seven")
+    >>> index.query("one two three four five")
+    [Match(name='m1', similarity=0.75, same='', verified='exact'), \
+Match(name='m2', similarity=0.6, same='', verified='exact')]
+
+    """
+
+    def __init__(self, run: Run, params: Params, base: Layer) -> None:
+        self._run, self._params = run, params
+        sketch = base.collection.sketch
+        assert sketch is not None
+        is_banded = params.pairs.measure == "jaccard"
+        #: bands of the tables; None for containment.
+        self.plan = plan_bands(sketch.perms, params.bands) if is_banded else None
+        self._layers: tuple[Layer, ...] = (base,)
+        self._waiting: dict[str, bytes] = {}  #: texts that are in no layer yet
+        self._lock = threading.RLock()
+        self._whole: Layer | None = None
+        self._pairs: Rows[Pair] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        documents: Documents,
+        num_permutations: int | None = None,
+        num_bands: int | None = None,
+        threshold: float = 0.8,
+        *,
+        recall: float = 0.99,
+        measure: str = PairParams().measure,
+        **options: Unpack[Options],
+    ) -> Self:
+        """Open the store at a path, or make an index of documents in memory."""
+        others = ("num_bands", "threshold", "recall", "measure")
+        with in_keywords():
+            perms = SketchParams().perms if num_permutations is None else num_permutations
+            params = params_of(perms, options, *others)
+            bands = BandParams(threshold, recall, bands=num_bands or 0)
+            params = replace(params, bands=bands, pairs=PairParams(measure=measure))
+            run, is_banded = run_of(options), measure == "jaccard"
+            path = Path(documents) if isinstance(documents, str | os.PathLike) else None
+            if path is not None and Store(path).is_ours():
+                given = given_of(num_permutations, options) | vars(bands)
+                workspace = Workspace(run, Store(path, params.shingle.secret), read_only=True)
+                request = Request((), DocumentParams(), given)
+                if not is_banded:
+                    return cls(run, params, Layer(run, load_signatures(workspace, request)))
+                indexed = load_or_build_index(workspace, request, verify=False)
+                return cls(run, params, Layer(run, indexed.collection, indexed.index))
+            if is_banded:  # A promise that cannot be kept is refused before the work.
+                plan_bands(params.sketch.perms, bands)
+            return cls(run, params, Layer(run, collect_documents(run, documents, params, options)))
+
+    # --- what is asked ----------------------------------------------------------------------------
+
+    def query(self, text: str, threshold: float | None = None) -> Rows[Match]:
+        """Return the documents that are near a text, most similar first."""
+        return self.query_many([text], threshold)[0]
+
+    def query_many(
+        self, texts: Mapping[str, str] | Iterable[str], threshold: float | None = None
+    ) -> Groups[Match]:
+        """Return the documents that are near each of some texts, as `query`."""
+        params, layers = self._at(threshold), self._settle()
+        definition, every = layers[0].collection.shingle, zip(*name_texts(texts), strict=True)
+        checked = (check_text(*each, definition) for each in every)
+        found = [_find(layers, Layer(self._run, self._sign_texts({})).side, params)]
+        while some := list(islice(checked, _TOGETHER)):
+            made = self._sign_texts(dict(zip(map(str, range(len(some))), some, strict=True)))
+            found.append(_find(layers, Layer(self._run, made).side, params))
+        columns = list(map(np.concatenate, zip(*found, strict=True)))
+        return Groups(Rows(Match, columns[1:]), np.append(0, np.cumsum(columns[0])))
+
+    def of(self, name: str | int, threshold: float | None = None) -> Rows[Match]:
+        """Return the documents that are near a document of the index, most similar first."""
+        params, layers = self._at(threshold), self._settle()
+        number, row = self._place(layers, name)
+        one = layers[number].collection.take(self._run, np.array([row]))
+        return Rows(Match, _find(layers, Layer(self._run, one).side, params, (number, row))[1:])
+
+    def pairs(self) -> Rows[Pair]:
+        """Return all pairs at or above the threshold, in the order of `lshdup pairs`."""
+        whole, run = self._join(), self._run
+        if self._pairs is None:
+            index = whole.index(self._params.bands) if self.plan is not None else None
+            answer = find_near_duplicates(
+                run, whole.collection, self._params, side=whole.side, index=index
+            ).pairs
+            none = np.zeros(0, np.uint32)
+            parts = (none, none, np.zeros(0)), *answer.pieces()
+            left, right, scores = map(np.concatenate, zip(*parts, strict=True))
+            rows, at = np.unique(np.append(left, right), return_inverse=True)
+            names = np.array(whole.names(rows), object)[at]
+            same = _SAME[whole.collection.prints.compare(left, right)]
+            verified = _VERIFIED[answer.is_estimate(left, right).astype(np.int64)]
+            columns = names[: len(left)], names[len(left) :], scores.real, same, verified
+            self._pairs = Rows(Pair, columns)
+        return self._pairs
+
+    def clusters(self) -> Groups[tuple[str, float]]:
+        """Return the clusters of two or more, the largest first, as `lshdup clusters` does."""
+        if self.plan is None:
+            message = "containment makes no clusters: all pages that hold one template would chain"
+            raise ParameterError(message, 'make them with measure="jaccard"')
+        whole, run, bands = self._join(), self._run, self._params.bands
+        collection, first = whole.collection, self._layers[0].without_removed().collection
+        documents = first.documents
+        is_first = len(collection.documents) == len(documents)
+        by_name = bool(documents.docs) and (is_first or documents.parts is None)
+        rule = ClusterParams(keep="" if by_name else "path-order")
+        order = preference(run, collection.documents, collection.sizes, rule, documents.docs)
+        found = find_clusters(
+            run, collection, whole.index(bands), whole.side, bands.threshold, rule, order
+        )
+        if documents.docs:
+            found = drop_changed(found, documents, run.skipped, 0)
+        groups = found.clusters
+        listed = list_clusters(groups)
+        offsets = np.searchsorted(listed.numbers, np.arange(1, groups.count + 2))
+        names = np.array(whole.names(listed.documents), object)
+        similarity = groups.similarity[listed.documents]
+        return Groups(Rows(("name", "similarity"), (names, similarity)), offsets)
+
+    # --- the documents ----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return sum(map(len, self._settle()))
+
+    def __iter__(self) -> Iterator[str]:
+        for layer in self._settle():
+            yield from layer.list_names()
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._known([name])
+
+    @property
+    def collection(self) -> Collection:
+        """The documents with their sets and signatures, without those that were removed."""
+        return self._join().collection
+
+    def add(self, name: str, text: str) -> None:
+        """Add a text under a new name."""
+        self.add_many({name: text})
+
+    def add_many(self, documents: Mapping[str, str] | Iterable[str]) -> None:
+        """Add texts under new names: all, or none if one is refused."""
+        names, texts = name_texts(documents)
+        definition = self._layers[0].collection.shingle
+        pairs = zip(names, texts, strict=True)
+        checked = {name: check_text(name, text, definition) for name, text in pairs}
+        with self._lock:
+            for name in self._known(checked):
+                message = f"there is a document called {name!r} already"
+                raise InputError(message, "remove it first, or give the text another name")
+            self._waiting |= checked
+            self._whole = self._pairs = None
+
+    def remove(self, name: str | int) -> None:
+        """Remove a document. Raise KeyError for an unknown name."""
+        with self._lock:
+            if self._waiting.pop(str(name), None) is None:
+                number, row = self._place(self._settle(), name)
+                self._layers[number].removed[row] = True
+            self._whole = self._pairs = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.RLock())
+
+    # --- layers -----------------------------------------------------------------------------------
+
+    def _at(self, threshold: float | None) -> Params:
+        """Return the parameters of a query."""
+        if threshold is None:
+            return self._params
+        with in_keywords():
+            return replace(self._params, bands=replace(self._params.bands, threshold=threshold))
+
+    def _sign_texts(self, texts: Mapping[str, bytes]) -> Collection:
+        """Return the collection of new texts, with signatures as those of the index."""
+        base = self._layers[0].collection
+        assert base.sketch is not None
+        if base.sketch.scheme not in STORED_SCHEMES:
+            message = f"with scheme={base.sketch.scheme!r}, a new text changes every signature"
+            raise ParameterError(message, f"use {' or '.join(STORED_SCHEMES)}")
+        collection = collect_checked(texts, [*texts.values()], base.shingle)
+        if base.shingle_filter is not None:
+            return filter_collection(self._run, collection, base.shingle_filter, base.sketch)
+        return sketch_collection(self._run, collection, base.sketch)
+
+    def _settle(self) -> tuple[Layer, ...]:
+        """Return the layers; what waits has become one, or part of one."""
+        with self._lock:
+            if self._waiting:
+                new = Layer(self._run, self._sign_texts(self._waiting))
+                before = list(self._layers)
+                while len(before) > 1 and len(before[-1]) <= max(len(new), _SMALL):
+                    new = Layer.join(self._run, [before.pop(), new])
+                self._layers, self._waiting = (*before, new), {}
+            return self._layers
+
+    def _join(self) -> Layer:
+        """Return all documents as one layer."""
+        with self._lock:
+            layers = self._settle()
+            if self._whole is None:
+                self._whole = Layer.join(self._run, layers)
+            return self._whole
+
+    def _known(self, names: Iterable[str]) -> list[str]:
+        """Return which of some names documents have."""
+        with self._lock:
+            names = list(names)
+            is_known = np.array([name in self._waiting for name in names], bool)
+            for layer in self._layers:
+                is_known |= layer.find_names(map(os.fsencode, names)) >= 0
+            return [names[at] for at in np.flatnonzero(is_known).tolist()]
+
+    def _place(self, layers: tuple[Layer, ...], name: str | int) -> tuple[int, int]:
+        """Return the layer of a document, and its number there. Raise KeyError for none."""
+        for number, layer in enumerate(layers):
+            if (row := int(layer.find_names([os.fsencode(str(name))])[0])) >= 0:
+                return number, row
+        raise unknown_name(name, self)
+
+
+def _find(
+    layers: Sequence[Layer], left: Side, params: Params, itself: tuple[int, int] = (-1, -1)
+) -> list[NDArray[Any]]:
+    """Return how many documents are near each document of a side, and the columns of `Match`.
+
+    itself : the layer of the only document of the side, and its number there, if it has one.
+    """
+    parts, first, q = [], 0, len(left.sizes)
+    for number, layer in enumerate(layers):
+        own = itself[1] if number == itself[0] else -1
+        found = layer.find(left, params.bands, params.pairs.measure, own)
+        rows, prints = found.documents, layer.side.prints
+        assert left.prints is not None
+        assert prints is not None
+        there = Fingerprints(prints.byte_prints[rows], prints.text_prints[rows])
+        both = Fingerprints.concatenate([left.prints, there])
+        levels = both.compare(found.left, np.arange(q, q + len(rows)))
+        names = np.array(layer.names(rows), object)
+        parts.append((found.left, rows + first, names, found.similarity, levels, found.estimated))
+        first += len(layer.removed)
+    of, rows, *columns = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((rows, -columns[1], of))
+    names, similarity, levels, estimated = (column[order] for column in columns)
+    verified = _VERIFIED[estimated.astype(np.int64)]
+    return [np.bincount(of, minlength=q), names, similarity.real, _SAME[levels], verified]

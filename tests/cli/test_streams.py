@@ -1,0 +1,214 @@
+"""Records from standard input and from pipes: what a file of the same bytes gives."""
+
+import csv
+import gzip
+import io
+import json
+import mailbox
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+
+from tests.conftest import Result, require
+from tests.running import clean_environment
+
+WORDS = [f"w{number}" for number in range(300)]
+
+
+def make_texts(n, seed=1):
+    """Texts of which every third is nearly the one before it."""
+    rng = random.Random(seed)
+    texts = [rng.choices(WORDS, k=40) for _ in range(n)]
+    for at in range(2, n, 3):
+        texts[at] = [*texts[at - 1][:-1], "end"]
+    return [" ".join(words) for words in texts]
+
+
+def rows_of(texts):
+    rows = ({"id": f"n{at}", "text": text} for at, text in enumerate(texts))
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+def in_bash(line, cwd):
+    """A line in bash, whose descriptors the program inherits: `shell` hands over three."""
+    line = f'lshdup() {{ {sys.executable} -m lshdup "$@"; }}; {line}'
+    command = ["bash", "-o", "pipefail", "-c", line]
+    options = {"cwd": cwd, "env": clean_environment(), "capture_output": True, "check": False}
+    return Result(subprocess.run(command, **options))
+
+
+def make(kind, texts, path):
+    """The bytes of a file of this kind, as an independent writer makes it."""
+    data = rows_of(texts)
+    if kind in ("csv", "tsv"):
+        out = io.StringIO()
+        writer = csv.writer(out, delimiter="," if kind == "csv" else "\t")
+        writer.writerows([("id", "text"), *enumerate(texts)])
+        return out.getvalue().encode()
+    if kind == "parquet":
+        pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+        pq.write_table(pa.table({"id": WORDS[: len(texts)], "text": texts}), path)
+    elif kind == "mbox":
+        box = mailbox.mbox(path)
+        for at, text in enumerate(texts):
+            box.add(f"From: a@b.c\nSubject: number {at}\n\n{text}\n")
+        box.close()
+    elif kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for at, text in enumerate(texts):
+                archive.writestr(f"t/{at}.txt", text)
+    elif kind == "tar":
+        with tarfile.open(path, "w") as archive:
+            for at, text in enumerate(texts):
+                member = tarfile.TarInfo(f"t/{at}.txt")
+                member.size = len(text)
+                archive.addfile(member, io.BytesIO(text.encode()))
+    elif kind == "warc":
+        head = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://x/{}\r\n"
+        head += "Content-Type: text/plain\r\nContent-Length: {}\r\n\r\n{}\r\n\r\n"
+        return "".join(head.format(at, len(each), each) for at, each in enumerate(texts)).encode()
+    return path.read_bytes() if path.exists() else data
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv", "parquet", "mbox", "tar", "zip", "warc"])
+def test_a_stream_of_each_kind_is_what_a_file_is(kind, run, here):
+    data = make(kind, make_texts(12), here / "made")
+    name = "Inbox" if kind == "mbox" else f"rows.{kind}"
+    (here / name).write_bytes(data)
+    commands = ["pairs", "pairs --exact", "clusters", "passages --least 9"]
+    if kind not in ("tar", "zip", "warc"):
+        commands += ["clusters --write -"]
+    if kind == "jsonl":
+        commands += ["clusters --annotate -", "passages --least 9 --write -"]
+    for command in commands:
+        wanted = run(f"{command} {name} --no-store").out
+        assert wanted
+        for packed in (data, gzip.compress(data)) if kind not in ("parquet", "zip") else (data,):
+            got = run(f"{command} - --stdin {kind}", stdin=packed).out
+            assert got == wanted.replace(name.encode(), b"-"), (command, len(packed))
+    assert not (here / ".lshdup").exists()
+
+
+def test_pipes_are_read_as_files_are(run, here):
+    """Process substitution, and pipes with names, on either side."""
+    texts = make_texts(12)
+    (here / "z.jsonl.gz").write_bytes(gzip.compress(rows_of(texts[:6])))
+    (here / "b.jsonl").write_bytes(rows_of(texts[4:]))
+    wanted = run("pairs z.jsonl.gz b.jsonl --no-store").out
+    assert wanted
+    got = in_bash("lshdup pairs <(zcat z.jsonl.gz) <(cat b.jsonl) --stdin jsonl -q", here)
+    printed = got.out.replace(b"/dev/fd/63", b"z.jsonl.gz").replace(b"/dev/fd/62", b"b.jsonl")
+    assert printed == wanted
+    os.mkfifo(here / "pipe")
+    for line in (
+        "cat b.jsonl > pipe & lshdup clusters pipe --stdin jsonl -q --write -",
+        "cat b.jsonl > pipe & lshdup clusters z.jsonl.gz --against pipe --stdin jsonl -q",
+        "cat b.jsonl | lshdup clusters z.jsonl.gz - --stdin jsonl -q",
+        "cat b.jsonl | lshdup clusters z.jsonl.gz - - --stdin jsonl -q",
+    ):
+        file = line.partition("lshdup ")[2].replace("pipe", "b.jsonl").replace("- - ", "b.jsonl ")
+        file = file.replace(" - ", " b.jsonl ").replace("--stdin jsonl", "--no-store")
+        got = in_bash(line, here).ok()
+        assert got.out.replace(b"-:", b"b.jsonl:").replace(b"pipe:", b"b.jsonl:") == run(file).out
+
+
+def test_a_step_keeps_the_sets_of_a_stream_and_other_commands_keep_nothing(run, here):
+    """Another stream of as many bytes is read anew."""
+    texts = make_texts(12)
+    data, other = rows_of(texts), rows_of(texts[::-1])
+    assert len(data) == len(other)
+    wanted, others = (run("pairs - --stdin jsonl -t 0.7", stdin=each) for each in (data, other))
+    assert wanted.out != others.out
+    assert "nothing of a stream" in wanted.err
+    assert not (here / ".lshdup").exists()
+    for step in ("shingle", "signatures", "index"):
+        run(f"{step} - --stdin jsonl", stdin=data)
+        assert run("pairs -t 0.7").out == wanted.out
+        assert run("query -", stdin=texts[1].encode()).rows[0] == ["-:2", "1.0", "bytes"]
+        kept = {path: path.read_bytes() for path in (here / ".lshdup").rglob("*") if path.is_file()}
+        assert run("pairs - --stdin jsonl -t 0.7", stdin=other).out == others.out
+        assert all(path.read_bytes() == kept[path] for path in kept)
+        run(f"{step} - --stdin jsonl", stdin=other)
+        assert run("pairs -t 0.7").out == others.out
+
+
+ROWS = rows_of(make_texts(6))
+
+
+@pytest.mark.parametrize(
+    ("line", "stdin", "code", "said"),
+    [
+        ("pairs -", ROWS, 2, "say what records it holds, as --stdin jsonl"),
+        ("pairs - --stdin jsonl", b"", 0, "- is empty"),
+        ("pairs - --stdin jsonl --check", b"", 2, "nothing was checked"),
+        ("pairs - --stdin jsonl", b"no json\n" + ROWS, 2, "-:1: row that is no JSON object"),
+        ("pairs - --stdin jsonl", ROWS[:-30], 2, "-:6: row that is no JSON object"),
+        ("pairs - --stdin jsonl", bytes(range(256)) * 9, 2, "undecodable"),
+        ("pairs - --stdin jsonl", gzip.compress(ROWS)[:-9], 2, "damaged (it ends before its end"),
+        ("pairs - --stdin parquet", ROWS, 2, "-: damaged"),
+        ("pairs - --stdin zip", ROWS, 2, "-: damaged"),
+        ("pairs - --stdin csv", ROWS, 2, "it has no column 'text'"),
+        ("pairs - --stdin xml", ROWS, 2, "'xml' is not one of 'jsonl'"),
+        ("pairs --stdin jsonl", ROWS, 2, "--stdin has no effect without DOCS"),
+        ("pairs rows.jsonl --stdin jsonl", ROWS, 2, "no DOCS is -, or a pipe"),
+        ("pairs rows.jsonl --against - --stdin jsonl", ROWS, 2, "no DOCS is -, or a pipe"),
+        ("pairs - --files-from - --stdin jsonl", ROWS, 2, "standard input is named twice"),
+        ("pairs - --stdin jsonl --tokens ids", ROWS, 2, "cannot be combined with --tokens ids"),
+        ("pairs pipe", ROWS, 2, "a pipe; --stdin says what it holds: jsonl, csv"),
+        ("clusters - --stdin jsonl --write o.csv", ROWS, 2, "of JSON Lines, which - is"),
+    ],
+)  # fmt: skip
+def test_a_stream_that_cannot_be_read(line, stdin, code, said, run, here):
+    os.mkfifo(here / "pipe")
+    (here / "rows.jsonl").write_bytes(ROWS)
+    assert said in run(line, stdin=stdin, code=code).err
+    assert not (here / ".lshdup").exists()
+
+
+def test_a_terminal_and_a_closed_standard_input_send_nothing(here):
+    command = [sys.executable, "-m", "lshdup", "pairs", "-", "--stdin", "jsonl"]
+    ours, theirs = pty.openpty()
+    options = {"cwd": here, "env": clean_environment(), "capture_output": True, "check": False}
+    for source in (theirs, None):
+        close = None if source else lambda: os.close(0)
+        done = subprocess.run(command, stdin=source, preexec_fn=close, **options)
+        assert done.returncode == 2
+        assert b"standard input is a terminal, or closed" in done.stderr
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_a_long_stream_takes_no_memory_and_leaves_no_file(here):
+    """Beyond what a file takes; and also if the run is killed while it reads."""
+    rng, peaks = random.Random(1), []
+    scratch = here / "scratch"
+    scratch.mkdir()
+    with open("rows.jsonl", "wb") as file:
+        for _ in range(100):
+            file.write(b'{"text": "%s"}\n' % " ".join(rng.choices(WORDS, k=250)).encode() * 400)
+    size = os.path.getsize("rows.jsonl")
+    environment = {**clean_environment(), "TMPDIR": str(scratch)}
+    command = [sys.executable, "-m", "lshdup", "index", "--no-store", "--memory=32MB", "-j1"]
+    for words in (["pairs", "rows.jsonl"], ["pairs", "-", "--stdin", "jsonl"]):
+        command[3:] = [*words, "--no-store", "--memory", "32MB", "-j1", "-q", "--collapse-copies"]
+        with open("rows.jsonl", "rb") as stream:
+            process = subprocess.Popen(command, env=environment, stdin=stream)
+            _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        peaks.append(used.ru_maxrss << 10)
+    assert size > 40 << 20
+    assert peaks[1] < peaks[0] + size // 4, peaks
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE) as process:
+        process.stdin.write(bytes(8 << 20))
+        process.stdin.flush()  # All but what the pipe holds has been read.
+        process.send_signal(signal.SIGKILL)
+    assert not list(scratch.iterdir())
+    assert not (here / ".lshdup").exists()
