@@ -113,7 +113,7 @@ class Workers:
         own = self._own
         if self._shingle.of_bytes:
             own.buffer = getattr(own, "buffer", None) or Buffer()
-            return _digest(documents, indices, own.buffer)
+            return digest_documents(documents, indices, own.buffer)
         if not hasattr(own, "shingler"):
             own.shingler, own.buffer = Shingler(self._shingle, in_order=self._in_order), Buffer()
             own.room = np.empty(0, np.uint64)
@@ -140,11 +140,3 @@ class Workers:
             )
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
             return ShingleBatch(np.zeros(0, np.int64), NO_SETS, skipped=skipped)
-
-
-def _digest(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer) -> ShingleBatch:
-    """Return a finished batch of documents that are compared by their bytes alone."""
-    made = digest_documents(documents, indices, buffer)
-    first, second = np.ascontiguousarray(made.prints.T)
-    columns = {"set_sizes": made.sizes, "byte_prints": first, "text_prints": second}
-    return ShingleBatch(made.indices, NO_SETS, columns, made.skipped)
