@@ -158,7 +158,17 @@ def _find_sides(
     of_other = replace(
         request, accept=lambda other, _read: request.accept_source(other, "--against")
     )
-    there = _find_others(run, of_other, others, other, shingle)
+    if other is None:
+        everything = replace(request.files, include=(), exclude=())
+        wanted = replace(of_other, documents=others, files=everything)
+        there = find_named(Workspace(run, apart=run.apart), wanted, shingle)
+    else:
+        held = load_last_collection(Workspace(run, Store(other), read_only=True), verify=True)
+        if held is None:
+            message = f"the store {other} holds no documents"
+            raise InputError(message, f"run `lshdup index OTHER --store {other}`")
+        there = held.documents
+        of_other.accept(there, False)
     return [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
 
 
@@ -254,26 +264,6 @@ def _load_stored(
     previous = Previous(old, rows, find_still_skipped(old, documents))
     collection = unchanged_collection(run, documents, None, previous, 0)
     return None if collection is None else (collection, params, passages)
-
-
-def _find_others(
-    run: Workspace,
-    request: Request,
-    others: tuple[bytes, ...],
-    store: Path | None,
-    shingle: ShingleParams,
-) -> DocumentList:
-    """Return the documents that --against names: those of a store, or of folders and files."""
-    if store is not None:
-        held = load_last_collection(Workspace(run, Store(store), read_only=True), verify=True)
-        if held is None:
-            message = f"the store {store} holds no documents"
-            raise InputError(message, f"run `lshdup index OTHER --store {store}`")
-        request.accept(held.documents, False)
-        return held.documents
-    everything = replace(request.files, include=(), exclude=())
-    wanted = replace(request, documents=others, files=everything)
-    return find_named(Workspace(run, apart=run.apart), wanted, shingle)
 
 
 def _leave_out_shared(
