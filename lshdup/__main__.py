@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 def program() -> "NoReturn":
     """Run the command line and end the process."""
     try:
+        import gc
         import signal
+
+        gc.disable()  # What is imported is no garbage. `open_session` enables it again.
 
         # A shell may have set SIGINT to be ignored.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

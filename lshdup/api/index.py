@@ -154,11 +154,12 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         params, layers = self._at(threshold), self._settle()
         definition, every = layers[0].collection.shingle, zip(*name_texts(texts), strict=True)
         checked = (check_text(*each, definition) for each in every)
-        found = [_find(layers, Layer(self._run, self._sign_texts({})).side, params)]
+        found = []
         while some := list(islice(checked, _TOGETHER)):
             made = self._sign_texts(dict(zip(map(str, range(len(some))), some, strict=True)))
             found.append(_find(layers, Layer(self._run, made).side, params))
-        columns = list(map(np.concatenate, zip(*found, strict=True)))
+        none = np.zeros(0, np.int64), np.zeros(0, object), np.zeros(0), *[np.zeros(0, object)] * 2
+        columns = list(map(np.concatenate, zip(none, *found, strict=True)))
         return Groups(Rows(Match, columns[1:]), np.append(0, np.cumsum(columns[0])))
 
     def of(self, name: str | int, threshold: float | None = None) -> Rows[Match]:

@@ -43,7 +43,7 @@ class Layer:
         self._run, self.collection = run, collection
         #: bool array of shape (n,), which documents were removed since.
         self.removed = np.zeros(len(collection.documents), bool)
-        self._tables = {} if index is None else {(index.plan.bands, index.plan.rows): index}
+        self._index, self._tables = index, dict[BandParams, Index]()
         if side is not None:
             self.side = side
 
@@ -98,12 +98,13 @@ class Layer:
 
         Raise ParameterError if no plan keeps the promised recall.
         """
-        assert self.collection.sketch is not None
-        plan = plan_bands(self.collection.sketch.perms, params)
-        shape = plan.bands, plan.rows
-        if shape not in self._tables:
-            self._tables[shape] = build_index(self._run, self.collection, params)
-        return self._tables[shape]
+        if params not in self._tables:
+            assert self.collection.sketch is not None
+            plan = plan_bands(self.collection.sketch.perms, params)
+            built = (each for each in (self._index, *self._tables.values()) if each is not None)
+            same = next((each for each in built if each.plan.has_shape_of(plan)), None)
+            self._tables[params] = same or build_index(self._run, self.collection, params)
+        return self._tables[params]
 
     def find(self, left: Side, params: BandParams, measure: str, itself: int = -1) -> Matches:
         """Return the documents that are near documents of another side.

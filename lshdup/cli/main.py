@@ -5,7 +5,6 @@ Every command is a module of commands/. Heavy imports happen inside the function
 
 import contextlib
 import errno
-import gc
 import importlib
 import os
 import signal
@@ -192,10 +191,8 @@ def _show(lines: str) -> None:
 def program() -> NoReturn:
     """Run the command line and end the process at once. `lshdup.__main__` handled Ctrl-C so far.
 
-    Python's own clean-up of all objects would take as long as a query does. `open_session` turns
-    the garbage collector on again: what is imported before is no garbage.
+    Python's own clean-up of all objects would take as long as a query does.
     """
-    gc.disable()
     try:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, _end_interrupted)

@@ -287,7 +287,7 @@ def expects_office_documents(names: StringTable) -> bool:
         ends = names.offsets[some.start + 1 : some.stop + 1]
         ends = ends[ends - names.offsets[some] >= 4]
         last = names.values[ends[:, np.newaxis] - np.arange(4, 0, -1)] | 0x20  # in lower case
-        office += int(np.isin(last.view(np.uint32), endings).sum())
+        office += sum(int((last.view(np.uint32) == each).sum()) for each in endings)
     return 50 * office >= max(len(names), 1)
 
 

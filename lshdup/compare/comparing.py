@@ -160,7 +160,7 @@ def find_matches(run: Run, left: Side, right: Side, index: Index, threshold: flo
     assert left.signatures is not None
     assert right.signatures is not None
     keys, split = band_keys(run, left.signatures, index.plan), len(left.sizes)
-    looked_up, met = candidates_of_each(run, index.table, keys)
+    looked_up, met = candidates_of_each(index.table, keys, jobs=run.jobs)
     firsts, at = np.unique(met, return_inverse=True)
     every, _ = index.expand(firsts)
     wanted = np.sort(every)

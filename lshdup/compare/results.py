@@ -34,18 +34,19 @@ class Index:
     duplicate_of: NDArray[np.int64]
 
     @cached_property
-    def _copies(self) -> NDArray[np.int64]:
-        """The documents that another one stands for, by this one and then by number."""
+    def _copies(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The documents that another one stands for, by this one, which is returned too."""
         copies = np.flatnonzero(self.duplicate_of != np.arange(len(self.duplicate_of)))
-        return copies[np.argsort(self.duplicate_of[copies], kind="stable")]
+        copies = copies[np.argsort(self.duplicate_of[copies], kind="stable")]
+        return self.duplicate_of[copies], copies
 
     def expand(self, documents: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return all documents that some documents of the table stand for, in any order, and the
         place of the one that stands for each: int64 arrays.
         """
-        firsts, places = self.duplicate_of[self._copies], np.arange(len(documents))
+        (firsts, every), places = self._copies, np.arange(len(documents))
         start, end = (np.searchsorted(firsts, documents, side) for side in ("left", "right"))
-        copies = self._copies[ranges(start, end - start)]
+        copies = every[ranges(start, end - start)]
         return np.append(documents, copies), np.append(places, np.repeat(places, end - start))
 
 

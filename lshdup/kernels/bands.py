@@ -8,7 +8,18 @@ of tests/reference.py, and `reference_pairs` of tests/spark/test_workers.py.
 
 import numpy as np
 
-from lshdup.kernels.helpers import I64, U8, U32, U64, U8Matrix, U32Matrix, U64Matrix, inlined, mix64
+from lshdup.kernels.helpers import (
+    I64,
+    U8,
+    U32,
+    U64,
+    I64Matrix,
+    U8Matrix,
+    U32Matrix,
+    U64Matrix,
+    inlined,
+    mix64,
+)
 from lshdup.kernels.jit import kernel
 
 #: In place of the number of a bucket, or of a position: none.
@@ -17,6 +28,15 @@ NO_BUCKET = 0xFFFFFFFF
 ONE_BLOCK = -1
 #: In place of the key of a skipped bucket, which makes no pairs. One true key in 2**64 is equal.
 NO_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@inlined
+def band_key(signatures: U32Matrix, d: int, band: int, rows: int, buckets: np.uint64) -> np.uint64:
+    """Return the 64-bit key of the rows of a band of a document."""
+    h = np.uint64(band + 1)
+    for j in range(band * rows, (band + 1) * rows):
+        h = mix64(h ^ np.uint64(signatures[d, j]))
+    return h % buckets if buckets else h
 
 
 @kernel
@@ -30,11 +50,73 @@ def band_keys(
     """
     for d in range(first, last):
         for band in range(out.shape[0]):
-            row = signatures[d, band * rows : (band + 1) * rows]
-            h = np.uint64(band + 1)
-            for j in range(rows):
-                h = mix64(h ^ np.uint64(row[j]))
-            out[band, d] = h % buckets if buckets else h
+            out[band, d] = band_key(signatures, d, band, rows, buckets)
+
+
+@kernel
+def find_buckets(
+    order: U32Matrix,
+    keys: U64Matrix,
+    signatures: U32Matrix,
+    rows: int,
+    buckets: np.uint64,
+    wanted: U64Matrix,
+    first: int,
+    last: int,
+    starts: I64Matrix,
+    counts: I64Matrix,
+) -> int:
+    """Fill starts[band, q] and counts[band, q] with the place in order[band] and the size of the
+    bucket with key wanted[band, q], for q from first to last - 1.
+
+    order : of each band, the documents by key and then by number.
+    keys : of each band and document; without columns, keys are made as by `band_keys`.
+
+    Returns how many keys were looked at, or -1 if `order` names a document that is not there.
+    """
+    members, documents, looks = order.shape[1], max(keys.shape[1], len(signatures)), 0
+    for q in range(first, last):
+        for band in range(len(order)):
+            key = wanted[band, q]
+            # The keys before `start` and at `end`, as far as known: hashes are spread evenly.
+            below, above = -1.0, 18446744073709551616.0
+            start, end, turn, hits = 0, members, 0, 0
+            is_found = False
+            # The first place of the key; then, by steps that double, the last one, which is near.
+            low, high, step = 0, members, 1
+            while start < end or low < high:
+                if start < end:
+                    hits += is_found  # Most buckets hold one document: look at the place before.
+                    share = 0.5
+                    if turn % 3 < 2 and hits < 2 and above > below:
+                        share = (np.float64(key) - below) / (above - below)
+                    turn += 1
+                    place = min(start + np.int64((end - start) * share), end - 1)
+                else:
+                    place = min(start + step, (low + high) // 2)
+                d = order[band, place]
+                if d >= documents:
+                    return -1
+                looks += 1
+                at = (
+                    keys[band, d] if keys.shape[1] else band_key(signatures, d, band, rows, buckets)
+                )
+                if start >= end:
+                    if at == key:
+                        low = place + 1
+                        step *= 2
+                    else:
+                        high = place
+                elif at < key:
+                    start = low = place + 1
+                    below = np.float64(at)
+                else:
+                    end = place
+                    above = np.float64(at)
+                    is_found = at == key
+            starts[band, q] = start
+            counts[band, q] = low - start
+    return looks
 
 
 @inlined

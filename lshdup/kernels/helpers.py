@@ -16,6 +16,7 @@ F64 = NDArray[np.float64]
 U8Matrix = Annotated[U8, 2]
 U32Matrix = Annotated[U32, 2]
 U64Matrix = Annotated[U64, 2]
+I64Matrix = Annotated[I64, 2]
 
 #: Bytes behind the last document in a buffer of text: kernels load whole words past the end.
 PADDING = 64

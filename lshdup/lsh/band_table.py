@@ -3,7 +3,6 @@
 Two documents are candidates if they agree in all rows of a band, and so share a bucket there.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.memory import release_pages
+from lshdup.base.ragged import ranges
 from lshdup.base.run import Run, run_in_parts
 from lshdup.kernels import bands as kernels
 from lshdup.kernels.sets import order_by_key
@@ -50,40 +50,44 @@ class BandTable:
         """Return the keys of a document: uint64 array of shape (bands,)."""
         return self._keys[:, document]
 
-    def bucket(self, band: int, key: np.uint64) -> NDArray[np.uint32]:
-        """Return the documents with this key in this band.
+    def find(
+        self, keys: NDArray[np.uint64], jobs: int = 1
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Return the buckets of keys, a uint64 array of shape (bands, q).
 
-        Cost: a look at about 2 log log m places of the table, because keys are hashes and so spread
-        evenly; at most 3 log m if they are not.
+        Returns how many documents each bucket has, an int64 array of shape (bands, q), and the
+        documents, bucket by bucket: a uint32 array. Raise IndexError if the table is damaged.
+
+        Cost: for each key a look at about 2 log log m places of the table, because keys are hashes
+        and so spread evenly; at most 3 log m if they are not.
         """
-        order, wanted = self.order[band], int(key)
+        starts, counts = np.zeros((2, *keys.shape), np.int64)
+        looks = list[int]()
 
-        def key_at(place: int) -> int:
-            return int(self.keys_of(int(order[place]))[band])
+        def look(some: slice) -> None:
+            span = some.start, some.stop
+            looks.append(
+                kernels.find_buckets(self.order, *self._source, keys, *span, starts, counts)
+            )
 
-        start, end = 0, len(order)
-        below, above = -1, 1 << 64  # The keys before `start` and at `end`, as far as known.
-        looks = hits = 0
-        while start < end:
-            share = (wanted - below) / (above - below)
-            if above == wanted:
-                hits += 1  # Most buckets hold one document: at first, look at the place before.
-            if looks % 3 == 2 or hits > 1:
-                share = 0.5
-            looks += 1
-            middle = min(start + int((end - start) * share), end - 1)
-            found = key_at(middle)
-            if found < wanted:
-                start, below = middle + 1, found
-            else:
-                end, above = middle, found
-        step = 1  # Most buckets hold a few documents: their end is near.
-        while start + step < len(order) and key_at(start + step) == wanted:
-            step *= 2
-        stop = bisect_right(range(min(start + step, len(order))), wanted, start, key=key_at)
-        bucket: NDArray[np.uint32] = order[start:stop].copy()
-        release_pages(order)  # The system maps up to a megabyte around each look.
-        return bucket
+        run_in_parts(keys.shape[1], jobs, look)
+        if min(looks) < 0:
+            message = "a document that is not there"
+            raise IndexError(message)
+        starts += np.arange(len(self.order))[:, np.newaxis] * self.order.shape[1]
+        return counts, self.order.reshape(-1)[ranges(starts.ravel(), counts.ravel())]
+
+    def release(self) -> None:
+        """Let go of the memory of a mapped table, as one that is asked once: the system maps up to
+        a megabyte around each look.
+        """
+        for mapped in (self.order, self._source[1]):
+            release_pages(mapped)
+
+    @property
+    def _source(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32], int, np.uint64]:
+        """What `find_buckets` makes keys of: keys, signatures, rows and buckets."""
+        return self._keys, np.zeros((0, 0), np.uint32), 0, np.uint64(0)
 
 
 class StoredBandTable(BandTable):
@@ -110,6 +114,11 @@ class StoredBandTable(BandTable):
         keys = band_keys(self._run, self._signatures[document : document + 1], self._plan)[:, 0]
         release_pages(self._signatures)
         return keys
+
+    @property
+    def _source(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32], int, np.uint64]:
+        plan = self._plan
+        return np.zeros((0, 0), np.uint64), self._signatures, plan.rows, np.uint64(plan.buckets)
 
 
 def band_keys(run: Run, signatures: NDArray[np.uint32], plan: BandPlan) -> NDArray[np.uint64]:

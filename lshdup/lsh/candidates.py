@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Key, rows_of, slices_of
-from lshdup.base.ragged import StringTable, distinct, offsets_of, ranges
+from lshdup.base.ragged import StringTable, distinct, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.base.wording import join_names
 from lshdup.errors import ArtifactError, ParameterError
@@ -46,9 +46,6 @@ _BANDS_AT_ONCE, _TOGETHER = 16, 1 << 12
 #: Bands of so few rows make many candidates far below the threshold, which a sieve rejects: by so
 #: many rows of signatures, with this chance to reject a pair at the threshold.
 _FEW_ROWS, _SIEVE_ROWS, _SIEVE_CHANCE = 4, 192, 1e-6
-
-#: Documents of a table for which one document is looked up: fewer are passed over instead.
-_LOOKED_UP = 1 << 12
 
 #: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
 #: gigabytes.
@@ -448,47 +445,35 @@ def candidates_of(
 
     Raises ArtifactError if the table is damaged.
     """
-    message = "bands.npz is damaged: its buckets are not in order"
-    damaged = ArtifactError(message, "run `lshdup index` again")
-    try:
-        buckets = [table.bucket(band, key) for band, key in enumerate(keys)]
-    except IndexError:
-        raise damaged from None
-    if member >= 0 and not all((bucket == member).any() for bucket in buckets):
-        raise damaged
-    near = distinct(np.concatenate(buckets))[0].astype(np.int64)
-    if len(near) and near[-1] >= table.documents:
-        raise damaged
+    _, near = candidates_of_each(table, np.ascontiguousarray(keys[:, np.newaxis]), member)
+    table.release()
     return near
 
 
 def candidates_of_each(
-    run: Run, table: BandTable, keys: NDArray[np.uint64]
+    table: BandTable, keys: NDArray[np.uint64], member: int = -1, jobs: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the documents that share a bucket with each of q documents, which are not of the
-    table.
+    """Return the documents that share a bucket with each of q documents.
 
-    keys : uint64 array of shape (bands, q).
+    keys : uint64 array of shape (bands, q). member : of `candidates_of`, of one document.
 
     Returns (number among the q, document of the table), int64 arrays: all pairs, each once,
     ascending. Raises ArtifactError if the table is damaged.
-
-    Cost: a look at each bucket; of many documents a pass over the table for each band.
     """
     bands, q = keys.shape
-    if q * _LOOKED_UP < table.documents:
-        met = [candidates_of(table, keys[:, one]) for one in range(q)]
-        left = np.repeat(np.arange(q), np.array(list(map(len, met)), np.int64))
-        return left, np.concatenate([left[:0], *met])
-    packed = [np.zeros(0, np.uint64)]
-    for band in range(bands):
-        order = table.order[band]
-        own = run.arrays.take(table.keys[band], order)
-        first, end = (np.searchsorted(own, keys[band], side) for side in ("left", "right"))
-        rows = np.repeat(np.arange(q, dtype=np.uint64), end - first) << np.uint64(32)
-        packed.append(rows | order[ranges(first, end - first)])
-    pairs = distinct(np.concatenate(packed))[0]
-    return (pairs >> np.uint64(32)).astype(np.int64), pairs.astype(np.uint32).astype(np.int64)
+    message = "bands.npz is damaged: its buckets are not in order"
+    damaged = ArtifactError(message, "run `lshdup index` again")
+    try:
+        counts, documents = table.find(keys, jobs)
+    except IndexError:
+        raise damaged from None
+    of = np.repeat(np.tile(np.arange(q, dtype=np.uint64), bands), counts.ravel())
+    pairs = distinct(of << np.uint64(32) | documents)[0]
+    near = pairs.astype(np.uint32).astype(np.int64)
+    is_missing = member >= 0 and np.count_nonzero(documents == member) < bands
+    if is_missing or (len(near) and near.max() >= table.documents):
+        raise damaged
+    return (pairs >> np.uint64(32)).astype(np.int64), near
 
 
 # --- the class interface of R1 ---

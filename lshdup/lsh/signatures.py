@@ -5,6 +5,8 @@ Row j of two signatures agrees with probability J, the Jaccard similarity of the
 estimates J without bias; only for the scheme `linear` of R1 it is biased.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,11 +66,15 @@ class Sketcher:
         return out
 
 
+#: Makes a sketcher once: its constants take longer than a signature.
+_sketcher_of = lru_cache(8)(Sketcher)
+
+
 def make_signatures(run: Run, sets: RaggedSets, params: SketchParams) -> NDArray[np.uint32]:
     """Return the signatures of sets by any scheme: uint32 array of shape (n_sets, K)."""
     if params.scheme == "linear":
         return linear_signatures(sets, params)
-    sketcher = Sketcher(params)
+    sketcher = _sketcher_of(params)
     signatures: NDArray[np.uint32] = run.arrays.empty((len(sets), params.perms), np.uint32)
 
     def sketch(part: slice) -> None:

@@ -51,7 +51,6 @@ from lshdup.sources.records import (
     too_large_unpacked,
 )
 from lshdup.text.office_types import PDF
-from lshdup.text.sections import PLAIN_HEAD, is_plain, text_with_sections
 
 if TYPE_CHECKING:
     from lshdup.sources.parquet import ParquetFile
@@ -387,6 +386,8 @@ class RecordFiles:
 
     def _unpack(self, path: bytes, kind: Kind) -> IO[bytes]:
         if kind.is_section:
+            from lshdup.text.sections import text_with_sections
+
             is_large = os.stat(path).st_size > self.longest
             data = b"" if is_large else Path(os.fsdecode(path)).read_bytes()
             how = self.fields.split, self.longest, self.formats
@@ -446,6 +447,9 @@ def _is_ready(file: int, path: bytes, kind: Kind) -> bool:
     unpack it.
     """
     if kind.is_section:
+        # Imported here to keep runs without --split fast: `sections` reads office documents.
+        from lshdup.text.sections import PLAIN_HEAD, is_plain
+
         return is_plain(pread(file, PLAIN_HEAD, 0), path)
     head = pread(file, HEAD, 0)
     if not can_unpack(head):
@@ -455,6 +459,8 @@ def _is_ready(file: int, path: bytes, kind: Kind) -> bool:
 
 
 def _kind_of_sections(path: bytes) -> Kind:
+    from lshdup.text.sections import PLAIN_HEAD
+
     with open(path, "rb") as file:  # noqa: PTH123 (bytes path)
         head = file.read(PLAIN_HEAD)
     if head.startswith(PDF):

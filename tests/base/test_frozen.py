@@ -47,6 +47,15 @@ def test_values_and_comparison(point):
     assert dataclasses.replace(one, y=5).area == 5
 
 
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [((), {}), ((1, 2, [], "s", 4), {}), ((1,), {"x": 2}), ((1,), {"z": 2}), ((1,), {"area": 2})],
+)
+def test_what_are_no_arguments(point, args, named):
+    with pytest.raises(TypeError):
+        point(*args, **named)
+
+
 def test_nothing_is_assigned_or_deleted(point):
     one = point(1)
     for change in (lambda: setattr(one, "x", 2), lambda: delattr(one, "x")):

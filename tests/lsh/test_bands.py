@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ArtifactError, ParameterError
+from lshdup.kernels import bands as kernels
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import BandParams, SketchParams
@@ -280,26 +281,19 @@ def one_band(keys):
 def test_a_bucket_is_what_a_look_at_all_documents_finds(keys):
     keys = np.array(keys, np.uint64)
     table = one_band(keys)
-    for key in map(np.uint64, {*keys.tolist(), 0, 3, 6, 1 << 63, (1 << 64) - 1}):
-        assert table.bucket(0, key).tolist() == np.flatnonzero(keys == key).tolist()
-
-
-class Watched(np.ndarray):
-    """Keys that count their reads."""
-
-    looks = 0
-
-    def __getitem__(self, index):
-        Watched.looks += isinstance(index, np.integer)
-        return super().__getitem__(index)
+    wanted = np.array([*{*keys.tolist(), 0, 3, 6, 1 << 63, (1 << 64) - 1}], np.uint64)
+    counts, found = table.find(wanted[None, :])
+    assert counts.tolist() == [[np.count_nonzero(keys == key) for key in wanted]]
+    assert found.tolist() == [d for key in wanted for d in np.flatnonzero(keys == key)]
 
 
 @pytest.mark.parametrize("folded", [0, 1000])
 def test_a_bucket_is_found_with_few_looks(folded):
     rng = np.random.default_rng(8)
     keys = rng.integers(0, folded or 1 << 64, 200_000, dtype=np.uint64)
-    table = one_band(keys.view(Watched))
-    Watched.looks = 0
-    for d in range(200):
-        assert d in table.bucket(0, keys[d])
-    assert Watched.looks < 200 * 40  # a binary search for both ends takes 36
+    table, places = one_band(keys), np.zeros((2, 1, 200), np.int64)
+    wanted, none = keys[None, :200], np.zeros((0, 0), np.uint32)
+    looks = kernels.find_buckets(
+        table.order, table.keys, none, 0, np.uint64(0), wanted, 0, 200, *places
+    )
+    assert 0 < looks < 200 * 40  # a binary search for both ends takes 36

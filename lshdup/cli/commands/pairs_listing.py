@@ -47,7 +47,6 @@ from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import Scores
 from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
-from lshdup.evaluation.histogram import Step, list_thresholds, make_histogram
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, find_in_lists, names_of
 from lshdup.sources.patterns import find_repository
@@ -65,6 +64,7 @@ from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.gate import Changes, find_change_times
 
 if TYPE_CHECKING:
+    from lshdup.evaluation.histogram import Step
     from lshdup.views.annotations import Annotation
 
 #: From so many pairs on, a listing takes a minute: its size is said before.
@@ -366,6 +366,8 @@ def list_histogram(
     session: Session, options: FindOptions, target: Target, plot: Path | None
 ) -> int:
     """Print the histogram, and draw it with --plot. Return the number of pairs."""
+    from lshdup.evaluation.histogram import list_thresholds, make_histogram
+
     opened, distinct_pairs, pairs = find_pairs(session, options)
     documents, sizes = opened.here.documents, opened.here.sizes
     try:
@@ -385,7 +387,7 @@ def list_histogram(
     return len(pairs)
 
 
-def _steps(steps: Sequence[Step], documents: DocumentList) -> Iterator[tuple[Cell, ...]]:
+def _steps(steps: "Sequence[Step]", documents: DocumentList) -> Iterator[tuple[Cell, ...]]:
     for step in steps:
         example: tuple[Cell, ...] = (None, None, None)
         if step.example is not None:

@@ -270,7 +270,7 @@ def _find(
         prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
         lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
         accepted = find_accepted(run, options.accepted, lists, collection.shingle, prints, of=n)
-        near = near.take(np.setdiff1d(np.arange(n), unpack_pairs(accepted)[0]))
+        near = near.take(np.delete(np.arange(n), unpack_pairs(accepted)[0]))
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]
