@@ -5,7 +5,6 @@ that it is to write, each held against all that the run reads, before the work.
 import gc
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
@@ -17,7 +16,7 @@ import click
 
 from lshdup import params
 from lshdup.base.frozen import dataclass
-from lshdup.base.system import is_stdout, is_waiting_pipe, with_slashes
+from lshdup.base.system import is_stdout, is_waiting_pipe, standard_input, with_slashes
 from lshdup.base.wording import printable
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set, spell
@@ -345,8 +344,8 @@ def _check_streams(given: dict[str, Any], documents: tuple[bytes, ...]) -> None:
         if given.get("files_from") == STDIN:
             message = "standard input is named twice: as DOCS, and by --files-from"
             raise ParameterError(message, "name a file with the names of documents")
-        if sys.stdin is None or sys.stdin.isatty():
-            message = "standard input is a terminal, or closed: nothing sends records to it"
+        if standard_input().isatty():
+            message = "standard input is a terminal: nothing sends records to it"
             hint = f"for instance: zcat FILE.gz | lshdup pairs - --stdin {kind}"
             raise InputError(message, hint)
     elif kind:
@@ -362,7 +361,7 @@ def _read_list(source: bytes) -> list[bytes]:
     source : a file, or - for standard input.
     """
     try:
-        data = sys.stdin.buffer.read() if source == b"-" else Path(os.fsdecode(source)).read_bytes()
+        data = standard_input().read() if source == b"-" else Path(os.fsdecode(source)).read_bytes()
     except OSError as error:
         message = f"--files-from {printable(source)}: {error.strerror}"
         raise InputError(

@@ -3,7 +3,6 @@ input.
 """
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
+from lshdup.base.system import standard_input
 from lshdup.base.wording import did_you_mean, printable
 from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
@@ -170,7 +170,7 @@ def look_up(word: bytes, collection: Collection | None) -> NamedDocument:
     Cost: that of `DocumentList.find`; one pass over all names for a tail.
     """
     if word == b"-":
-        return NamedDocument(b"-", raw=sys.stdin.buffer.read())
+        return NamedDocument(b"-", raw=standard_input().read())
     if collection is not None:
         documents = collection.documents
         home = documents.home
