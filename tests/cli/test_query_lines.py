@@ -39,10 +39,9 @@ def test_an_answer_is_what_brute_force_finds_and_what_query_prints(store, run):
         }
         assert {each["name"]: each["similarity"] for each in answer["matches"]} == near
         printed = run("query - -t 0.5 --format jsonl", stdin=text.encode()).lines
-        wanted = [
-            (row["name"], row["similarity"], row["same"] or "") for row in map(json.loads, printed)
-        ]
-        assert [(*each.values(),)[:3] for each in answer["matches"]] == wanted
+        of_both = answer["matches"], map(json.loads, printed)
+        shown, wanted = ([[*each.items()][:3] for each in rows] for rows in of_both)
+        assert shown == wanted
         assert {each["verified"] for each in answer["matches"]} <= {"exact"}
     assert sum(bool(answer["matches"]) for answer in answers) == 7
     top = run("query - --lines -t 0.5 --top 1 --same text --check", stdin=lines, code=1).lines
