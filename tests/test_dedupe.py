@@ -14,7 +14,7 @@ from lshdup.api import streams
 from lshdup.base.run import Run
 from lshdup.errors import InputError, ParameterError
 from tests import reference
-from tests.conftest import many
+from tests.conftest import many, require
 from tests.running import clean_environment
 
 WORDS = "one two three four five six seven eight".split()
@@ -103,7 +103,7 @@ def test_what_is_kept_is_not_in_memory():
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (None, "the text of document '3' is NoneType, not str"),
+        (None, "the text of document '3' is null, not str"),
         (b"bytes", "is bytes, not str"),
         ("\ud800", "cannot be UTF-8"),
     ],
@@ -145,6 +145,19 @@ def test_what_cannot_work_is_refused_at_once(texts, options, error, message):
     with pytest.raises(error, match=message):
         lshdup.dedupe(texts, **options)
     assert list(lshdup.dedupe([])) == []
+
+
+def test_a_column_has_its_cells_looked_at():
+    texts = ["a b c d", "x y z", "A b c d"]
+    answers = list(lshdup.dedupe(texts))
+    assert answers == [(0, None), (1, None), (2, 0)]
+    for package, extra, make in (
+        ("pyarrow", "parquet", "chunked_array"), ("pandas", "pandas", "Series"),
+        ("polars", "polars", "Series"), ("numpy", "", "array"),
+    ):  # fmt: skip
+        column = getattr(require(extra, package), make)
+        made = column([texts]) if make == "chunked_array" else column(texts)
+        assert list(lshdup.dedupe(made)) == answers, package
 
 
 def test_a_template_is_filtered():

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from lshdup.api.options import (
 from lshdup.api.rows import Groups, Rows
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
-from lshdup.collection.from_texts import check_text, name_texts
+from lshdup.collection.from_texts import Texts, check_text, name_texts
 from lshdup.compare.clusters import list_clusters
 from lshdup.compare.keep_rules import preference
 from lshdup.compare.sides import LEVELS, Fingerprints, Side
@@ -144,9 +144,7 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         """Return the documents that are near a text, most similar first."""
         return self.query_many([text], threshold)[0]
 
-    def query_many(
-        self, texts: Mapping[str, str] | Iterable[str], threshold: float | None = None
-    ) -> Groups[Match]:
+    def query_many(self, texts: Texts, threshold: float | None = None) -> Groups[Match]:
         """Return the documents that are near each of some texts, as `query`."""
         params, layers = self._at(threshold), self._settle()
         definition, every = layers[0].collection.shingle, zip(*name_texts(texts), strict=True)
@@ -230,9 +228,13 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         """Add a text under a new name."""
         self.add_many({name: text})
 
-    def add_many(self, documents: Mapping[str, str] | Iterable[str]) -> None:
-        """Add texts under new names: all, or none if one is refused."""
-        names, texts = name_texts(documents)
+    def add_many(self, documents: Texts, *, text_field: str = "", id_field: str = "") -> None:
+        """Add texts under new names: all, or none if one is refused.
+
+        text_field, id_field : columns of a table with the texts and their names.
+        """
+        fields = DocumentParams(text_field=text_field, id_field=id_field)
+        names, texts = name_texts(documents, fields)
         definition = self._layers[0].collection.shingle
         pairs = zip(names, texts, strict=True)
         checked = {name: check_text(name, text, definition) for name, text in pairs}

@@ -7,7 +7,7 @@ from typing import Unpack
 from lshdup.api.layers import Layer
 from lshdup.api.options import Options, collect_documents, in_keywords, params_of, run_of
 from lshdup.base.run import Run
-from lshdup.collection.from_texts import check_text
+from lshdup.collection.from_texts import cells_of, check_text
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import STORED_SCHEMES, BandParams, ShingleParams
@@ -64,7 +64,7 @@ def dedupe(
         plan_bands(num_permutations, bands)
         run = run_of(options)
         none = collect_documents(run, {}, replace(params, bands=bands), options)
-        return _find_repeats(run, Layer(run, none), bands, iter(texts))
+        return _find_repeats(run, Layer(run, none), bands, iter(cells_of(texts)))
 
 
 def _find_repeats(

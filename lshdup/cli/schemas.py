@@ -15,6 +15,7 @@ from lshdup.cli.columns import (
     BY_VALUE,
     COMPARISON,
     DOCUMENT,
+    ID,
     LISTINGS,
     LISTS,
     NAME,
@@ -35,8 +36,12 @@ _KINDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 #: The rows in the objects of `show --format json`, which are one object instead of an array.
 _ROWS = {"show": "differences", "show-shared": "passages"}
 
-#: The files of known pairs, by what is called so.
-_KNOWN = {"accepted": ACCEPTED_FILE, "baseline": "a file of --baseline"}
+#: Lines that are of no listing, and the title of their schema.
+_LINES = {
+    "query-lines": "lshdup query - --lines",
+    "accepted": ACCEPTED_FILE,
+    "baseline": "a file of --baseline",
+}
 
 #: The fingerprint of a text.
 _PRINT = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
@@ -51,7 +56,7 @@ def list_schemas() -> list[str]:
     both = (f"{name}.{ending}" for name in LISTINGS | LISTS for ending in ("json", "jsonl"))
     # Files of rows are annotated as they are, and there are none of JSON.
     named = [each for each in both if each != "clusters-annotated.json"]
-    return [*named, *(f"{name}.jsonl" for name in _KNOWN)]
+    return [*named, *(f"{name}.jsonl" for name in _LINES)]
 
 
 def make_schema(name: str) -> Schema:
@@ -68,14 +73,14 @@ def make_schema(name: str) -> Schema:
         hint = did_you_mean(name, known, "`lshdup help schema {}`".format)
         message = f"there is no schema {quoted(name)}"
         raise ParameterError(message, hint or "`lshdup help schema` lists the names")
-    title = f"{_KNOWN.get(stem, stem)}: {'one document' if ending == 'json' else 'one line'}"
+    title = f"{_LINES.get(stem, stem)}: {'one document' if ending == 'json' else 'one line'}"
     made = {
         "$schema": _DRAFT,
         "$id": f"urn:lshdup:{VERSION}:{stem}.{ending or 'jsonl'}",
         "title": title,
     }
-    if stem in _KNOWN:
-        return made | _of_known_pairs()
+    if stem in _LINES:
+        return made | (_of_answer() if stem == "query-lines" else _of_known_pairs())
     if ending != "json":
         return made | _of_row(stem)
     rows = {"type": "array", "items": _of_row(stem)}
@@ -128,6 +133,14 @@ def _of_cell(column: Type) -> Schema:
 def _of_params() -> dict[str, Schema]:
     """Return the schemas of the parameters of shingles."""
     return {name: {"type": _KINDS[type(x)]} for name, x in ShingleParams().to_json().items()}
+
+
+def _of_answer() -> Schema:
+    """Return the schema of the answer to a line: matches, or an error."""
+    row = _of_cells(LISTINGS["query"] | {"verified": LISTINGS["pairs-against"]["verified"]})
+    del row["query"]
+    found = {"id": _of_cell(ID), "matches": {"type": "array", "items": _of_object(row)}}
+    return {"anyOf": [_of_object(found), _of_object(_of_cells({"id": ID, "error": TEXT}))]}
 
 
 def _of_known_pairs() -> Schema:

@@ -330,8 +330,10 @@ def _answer_lines(session: Session, indexed: "IndexedCollection", options: Query
             near = iter(index.query_many([each.pop("text") for each in read if "text" in each]))
             for answer in read:
                 if "error" not in answer:
-                    same = (each for each in next(near) if (each.same or None) in wanted)
-                    answer["matches"] = [each._asdict() for each in islice(same, options.top)]
+                    # As in the listing, of which `same` is null if neither is.
+                    listed = (each._asdict() | {"same": each.same or None} for each in next(near))
+                    some = (each for each in listed if each["same"] in wanted)
+                    answer["matches"] = [*islice(some, options.top)]
                 out.write(json.dumps(answer).encode() + b"\n")
                 asked, failed = asked + 1, failed + ("error" in answer)
                 found += bool(answer.get("matches"))
@@ -366,7 +368,7 @@ def _read_line(number: int, line: bytes, collection: "Collection") -> dict[str, 
         given = json.loads(line)
         if isinstance(given, str):
             given = {"text": given}
-        if isinstance(given.get("id"), str | int):
+        if type(given.get("id")) in (str, int):  # Not true and false.
             read["id"] = given["id"]
         check_text(f"line {number}", given["text"], collection.shingle)
     except InputError as error:
