@@ -323,10 +323,10 @@ def read_prints(
         batch = read_batch(documents, some, buffer)
         if len(batch.indices):
             made = shingler.shingle(batch)
-            prints[made.indices] = made.text_prints
+            prints[made.indices] = made.columns["text_prints"]
     for some in batches(run, documents, rows[prints[rows] == 0]):
         digests = digest_documents(documents, some, buffer)
-        prints[digests.indices] = digests.prints[:, 0]
+        prints[digests.indices] = digests.columns["byte_prints"]
     return prints
 
 

@@ -292,7 +292,7 @@ def test_a_library_that_is_missing_is_said_to_be(here, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match="need pyarrow"):
-        parquet._import_pyarrow()
+        parquet.import_pyarrow()
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, find_in_lists, names_of
+from lshdup.sources.patterns import find_repository
 from lshdup.views.mails import Mails
 from lshdup.workspace.accepted import (
     Accepted,
@@ -60,7 +61,7 @@ from lshdup.workspace.accepted import (
 )
 from lshdup.workspace.against import find_holders
 from lshdup.workspace.comparing import Comparison
-from lshdup.workspace.gate import Changes, find_change_times, find_repository
+from lshdup.workspace.gate import Changes, find_change_times
 
 if TYPE_CHECKING:
     from lshdup.evaluation.histogram import Step

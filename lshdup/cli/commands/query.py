@@ -33,13 +33,13 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import ACCEPTED_FILE, DEFAULT_MAX_BYTES, STDIN, WHOLE_DOCUMENTS, PassageParams
-from lshdup.workspace.lookup import NamedDocument, list_named, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
     from lshdup.compare.sides import Side
     from lshdup.workspace.index import IndexedCollection, Query
+    from lshdup.workspace.lookup import NamedDocument
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,7 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
     with open_session(ctx) as session:
         from lshdup.workspace.index import load_or_build_index
         from lshdup.workspace.loading import load_signatures
+        from lshdup.workspace.lookup import look_up
 
         workspace, indexed = session.workspace, None
         if options.by == "passages":
@@ -173,7 +174,7 @@ def _rows(
     session: Session,
     collection: "Collection",
     indexed: "IndexedCollection | None",
-    documents: list[NamedDocument],
+    documents: "list[NamedDocument]",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
@@ -195,7 +196,7 @@ def _rows(
 def _cover(
     session: Session,
     collection: "Collection",
-    documents: list[NamedDocument],
+    documents: "list[NamedDocument]",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of `query-passages` for all documents."""
@@ -227,7 +228,7 @@ def _cover(
 
 
 def _may_be_near(
-    console: Console, collection: "Collection", document: NamedDocument, size: int
+    console: Console, collection: "Collection", document: "NamedDocument", size: int
 ) -> bool:
     """Return whether a document has tokens, so that others may be near it, or say what it lacks.
 
@@ -258,7 +259,7 @@ def _find(
     indexed: "IndexedCollection | None",
     side: "Side",
     query: "Query",
-    document: NamedDocument,
+    document: "NamedDocument",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of a document, without its name."""
@@ -269,6 +270,7 @@ def _find(
     from lshdup.compare.verification import relations
     from lshdup.workspace.accepted import find_accepted
     from lshdup.workspace.index import find_near
+    from lshdup.workspace.lookup import list_named
 
     same, threshold = options.same, options.threshold
     near = find_near(session.workspace, side, query, threshold, indexed)
@@ -431,6 +433,7 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
     pairs = _read_pairs(options)
     with open_session(ctx) as session:
         from lshdup.workspace import accepted
+        from lshdup.workspace.lookup import look_up, merge_shingle_params
 
         collection = session.load_last_collection()
         is_text = collection is not None and collection.shingle != WHOLE_DOCUMENTS
@@ -507,7 +510,7 @@ def _read_pairs(options: AcceptOptions) -> list[tuple[str, bytes, bytes]]:
     return pairs
 
 
-def _find_file(document: NamedDocument, folders: list[tuple[bytes, bytes]]) -> Path:
+def _find_file(document: "NamedDocument", folders: list[tuple[bytes, bytes]]) -> Path:
     """Return the file for the pairs of a document: in the folder of DOCS that holds it.
 
     folders : those of DOCS of the last run, their real paths and as typed.

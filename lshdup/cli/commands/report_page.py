@@ -225,7 +225,8 @@ def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
 
 def _describe_documents(session: Session) -> str:
     """Return the names in DOCS, or the store of the last run."""
-    last = f"the last run in the store {session.store and session.store.resolve()}"
+    store = session.workspace.store
+    last = f"the last run in the store {store and store.folder.resolve()}"
     return _join(session.request.documents) or last
 
 
