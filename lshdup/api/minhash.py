@@ -126,7 +126,7 @@ class MinHash:
         if not self.collection.sizes[left] or not self.collection.sizes[right]:
             return 0.0
         pair = np.array([left]), np.array([right])
-        return float(estimate(self._run, self.signatures, *pair).similarity[0])
+        return float(estimate(self._run, self.signatures, *pair)[0])
 
     def minhash_matrix(self) -> NDArray[np.uint32]:
         """Return all signatures as in R1: uint32 array of shape (K, n_docs), one a column."""

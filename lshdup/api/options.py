@@ -13,7 +13,7 @@ from lshdup.base.run import Run, count_processors
 from lshdup.base.wording import did_you_mean
 from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
 from lshdup.collection.collection import Collection
-from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
+from lshdup.collection.filtering import build_filter, filter_collection
 from lshdup.collection.from_texts import Texts, collect_texts
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import (
@@ -25,6 +25,7 @@ from lshdup.params import (
     SketchParams,
     key_name,
 )
+from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
 
@@ -78,8 +79,8 @@ def collect_documents(
     texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
-    request = FilterRequest(template, options.get("ignore_common", 0.0), least)
-    shingle_filter = build_filter(run, collection, request)
+    requested = ShingleFilter.requested(template, options.get("ignore_common", 0.0), least)
+    shingle_filter = build_filter(run, collection, requested)
     filtered = filter_collection(run, collection, shingle_filter)
     return sketch_collection(run, filtered, params.sketch)
 

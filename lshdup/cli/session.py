@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.params import DocumentParams
     from lshdup.sources.document_list import DocumentList
-    from lshdup.store.store import Store
     from lshdup.workspace.workspace import Workspace
 
 _ANOTHER = "write to another file"
@@ -174,11 +173,6 @@ class Session:
     request: Request
     outputs: Outputs
 
-    @property
-    def store(self) -> Path | None:
-        """The folder of the store; None with --no-store."""
-        return self.workspace.store.folder if self.workspace.store is not None else None
-
     def load_last_collection(self) -> "Collection | None":
         """Load the collection of the last run, to look names up in; None without a usable one."""
         from lshdup.workspace.loading import load_last_collection
@@ -263,8 +257,12 @@ def open_session(
             accept_source=partial(refuse_documents, outputs),
         )
         yield Session(console, run, workspace, request, outputs)
-        if documents and workspace.store is not None:
-            _say_size(console, workspace.store)
+        if documents and kept is not None:
+            with suppress(OSError):
+                size = kept.size()
+                if size > _LARGE_STORE:
+                    hint = "deleted, it is made again by the next run with DOCS"
+                    console.say(f"the store {kept.folder} has {size >> 20:,} MB; {hint}")
 
 
 def _accept(outputs: Outputs, accept: Accept | None, documents: "DocumentList", read: bool) -> None:
@@ -272,17 +270,6 @@ def _accept(outputs: Outputs, accept: Accept | None, documents: "DocumentList", 
     for option, path in accept(documents, read) if accept is not None else ():
         add_output(outputs, option, path)
     refuse_documents(outputs, documents)
-
-
-def _say_size(console: Console, store: "Store") -> None:
-    """Say how large a large store is."""
-    with suppress(OSError):
-        size = store.size()
-        if size > _LARGE_STORE:
-            console.say(
-                f"the store {store.folder} has {size >> 20:,} MB; deleted, it is made again by the"
-                " next run with DOCS"
-            )
 
 
 def read_parameters(

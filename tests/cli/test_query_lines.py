@@ -39,10 +39,9 @@ def test_an_answer_is_what_brute_force_finds_and_what_query_prints(store, run):
         }
         assert {each["name"]: each["similarity"] for each in answer["matches"]} == near
         printed = run("query - -t 0.5 --format jsonl", stdin=text.encode()).lines
-        wanted = [
-            (row["name"], row["similarity"], row["same"] or "") for row in map(json.loads, printed)
-        ]
-        assert [(*each.values(),)[:3] for each in answer["matches"]] == wanted
+        of_both = answer["matches"], map(json.loads, printed)
+        shown, wanted = ([[*each.items()][:3] for each in rows] for rows in of_both)
+        assert shown == wanted
         assert {each["verified"] for each in answer["matches"]} <= {"exact"}
     assert sum(bool(answer["matches"]) for answer in answers) == 7
     top = run("query - --lines -t 0.5 --top 1 --same text --check", stdin=lines, code=1).lines
@@ -104,7 +103,7 @@ def test_a_reader_that_leaves_is_no_error(store, here):
         ("3", 2, 'line 2 is neither {"text": …} nor a string'),
         ('["text"]', 2, "line 2 is neither"),
         ('{"id": "x"}', "x", "line 2 is neither"),
-        ('{"id": "x", "text": null}', "x", "is NoneType, not str"),
+        ('{"id": "x", "text": null}', "x", "is null, not str"),
         ('{"id": [], "text": 3}', 2, "is int, not str"),
         ('{"id": 9, "text": "\\ud800"}', 9, "cannot be UTF-8"),
     ],

@@ -33,13 +33,13 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import ACCEPTED_FILE, DEFAULT_MAX_BYTES, STDIN, WHOLE_DOCUMENTS, PassageParams
-from lshdup.workspace.lookup import NamedDocument, list_named, look_up, merge_shingle_params
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
     from lshdup.compare.sides import Side
     from lshdup.workspace.index import IndexedCollection, Query
+    from lshdup.workspace.lookup import NamedDocument
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,7 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
     with open_session(ctx) as session:
         from lshdup.workspace.index import load_or_build_index
         from lshdup.workspace.loading import load_signatures
+        from lshdup.workspace.lookup import look_up
 
         workspace, indexed = session.workspace, None
         if options.by == "passages":
@@ -173,7 +174,7 @@ def _rows(
     session: Session,
     collection: "Collection",
     indexed: "IndexedCollection | None",
-    documents: list[NamedDocument],
+    documents: "list[NamedDocument]",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
@@ -195,18 +196,19 @@ def _rows(
 def _cover(
     session: Session,
     collection: "Collection",
-    documents: list[NamedDocument],
+    documents: "list[NamedDocument]",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of `query-passages` for all documents."""
     import numpy as np
 
-    from lshdup.workspace.passages import find_covering_documents
+    from lshdup.passages.sharing import find_cover
+    from lshdup.workspace.passages import find_with_document
 
     params = PassageParams(options.least, gap=options.gap)
     for each in documents:
-        found, size = find_covering_documents(
-            session.workspace, session.request, collection, each, params
+        found, size = find_with_document(
+            session.workspace, session.request, collection, each, params, find_cover
         )
         if not _may_be_near(session.console, collection, each, size):
             continue
@@ -227,7 +229,7 @@ def _cover(
 
 
 def _may_be_near(
-    console: Console, collection: "Collection", document: NamedDocument, size: int
+    console: Console, collection: "Collection", document: "NamedDocument", size: int
 ) -> bool:
     """Return whether a document has tokens, so that others may be near it, or say what it lacks.
 
@@ -258,26 +260,24 @@ def _find(
     indexed: "IndexedCollection | None",
     side: "Side",
     query: "Query",
-    document: NamedDocument,
+    document: "NamedDocument",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of a document, without its name."""
     import numpy as np
 
-    from lshdup.compare.scored_pairs import unpack_pairs
     from lshdup.compare.sides import LEVELS
     from lshdup.compare.verification import relations
-    from lshdup.workspace.accepted import find_accepted
+    from lshdup.workspace.accepted import without_accepted
     from lshdup.workspace.index import find_near
 
     same, threshold = options.same, options.threshold
     near = find_near(session.workspace, side, query, threshold, indexed)
-    n, run = len(near.documents), session.run
     if not options.show_accepted:
-        prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
-        lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
-        accepted = find_accepted(run, options.accepted, lists, collection.shingle, prints, of=n)
-        near = near.take(np.delete(np.arange(n), unpack_pairs(accepted)[0]))
+        text_prints = query.prints.text_prints
+        near = without_accepted(
+            session.run, options.accepted, near, collection, document, text_prints
+        )
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]
@@ -330,8 +330,10 @@ def _answer_lines(session: Session, indexed: "IndexedCollection", options: Query
             near = iter(index.query_many([each.pop("text") for each in read if "text" in each]))
             for answer in read:
                 if "error" not in answer:
-                    same = (each for each in next(near) if (each.same or None) in wanted)
-                    answer["matches"] = [each._asdict() for each in islice(same, options.top)]
+                    # As in the listing, of which `same` is null if neither is.
+                    listed = (each._asdict() | {"same": each.same or None} for each in next(near))
+                    some = (each for each in listed if each["same"] in wanted)
+                    answer["matches"] = [*islice(some, options.top)]
                 out.write(json.dumps(answer).encode() + b"\n")
                 asked, failed = asked + 1, failed + ("error" in answer)
                 found += bool(answer.get("matches"))
@@ -366,7 +368,7 @@ def _read_line(number: int, line: bytes, collection: "Collection") -> dict[str, 
         given = json.loads(line)
         if isinstance(given, str):
             given = {"text": given}
-        if isinstance(given.get("id"), str | int):
+        if type(given.get("id")) in (str, int):  # Not true and false.
             read["id"] = given["id"]
         check_text(f"line {number}", given["text"], collection.shingle)
     except InputError as error:
@@ -429,6 +431,7 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
     pairs = _read_pairs(options)
     with open_session(ctx) as session:
         from lshdup.workspace import accepted
+        from lshdup.workspace.lookup import look_up, merge_shingle_params
 
         collection = session.load_last_collection()
         is_text = collection is not None and collection.shingle != WHOLE_DOCUMENTS
@@ -505,7 +508,7 @@ def _read_pairs(options: AcceptOptions) -> list[tuple[str, bytes, bytes]]:
     return pairs
 
 
-def _find_file(document: NamedDocument, folders: list[tuple[bytes, bytes]]) -> Path:
+def _find_file(document: "NamedDocument", folders: list[tuple[bytes, bytes]]) -> Path:
     """Return the file for the pairs of a document: in the folder of DOCS that holds it.
 
     folders : those of DOCS of the last run, their real paths and as typed.
