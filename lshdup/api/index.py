@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -23,10 +23,8 @@ from lshdup.api.options import (
 )
 from lshdup.api.rows import Groups, Rows
 from lshdup.base.run import Run
-from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
-from lshdup.collection.filtering import filter_collection
-from lshdup.collection.from_texts import Texts, check_text, collect_checked, name_texts
+from lshdup.collection.from_texts import Texts, check_text, name_texts
 from lshdup.compare.clusters import list_clusters
 from lshdup.compare.keep_rules import preference
 from lshdup.compare.sides import LEVELS, Fingerprints, Side
@@ -34,7 +32,6 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.candidates import unknown_name
 from lshdup.params import (
-    STORED_SCHEMES,
     BandParams,
     ClusterParams,
     DocumentParams,
@@ -50,8 +47,8 @@ from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 
-#: Texts that are looked up together, and documents of a layer that takes further ones.
-_TOGETHER, _SMALL = 1 << 15, 64
+#: Texts that are looked up together.
+_TOGETHER = 1 << 15
 
 
 class Match(NamedTuple):
@@ -154,8 +151,8 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         checked = (check_text(*each, definition) for each in every)
         found = []
         while some := list(islice(checked, _TOGETHER)):
-            made = self._sign_texts(dict(zip(map(str, range(len(some))), some, strict=True)))
-            found.append(_find(layers, Layer(self._run, made).side, params))
+            made = layers[0].sign(dict(zip(map(str, range(len(some))), some, strict=True)))
+            found.append(_find(layers, made.side, params))
         none = np.zeros(0, np.int64), np.zeros(0, object), np.zeros(0), *[np.zeros(0, object)] * 2
         columns = list(map(np.concatenate, zip(none, *found, strict=True)))
         return Groups(Rows(Match, columns[1:]), np.append(0, np.cumsum(columns[0])))
@@ -271,27 +268,12 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         with in_keywords():
             return replace(self._params, bands=replace(self._params.bands, threshold=threshold))
 
-    def _sign_texts(self, texts: Mapping[str, bytes]) -> Collection:
-        """Return the collection of new texts, with signatures as those of the index."""
-        base = self._layers[0].collection
-        assert base.sketch is not None
-        if base.sketch.scheme not in STORED_SCHEMES:
-            message = f"with scheme={base.sketch.scheme!r}, a new text changes every signature"
-            raise ParameterError(message, f"use {' or '.join(STORED_SCHEMES)}")
-        collection = collect_checked(texts, [*texts.values()], base.shingle)
-        if base.shingle_filter is not None:
-            return filter_collection(self._run, collection, base.shingle_filter, base.sketch)
-        return sketch_collection(self._run, collection, base.sketch)
-
     def _settle(self) -> tuple[Layer, ...]:
         """Return the layers; what waits has become one, or part of one."""
         with self._lock:
             if self._waiting:
-                new = Layer(self._run, self._sign_texts(self._waiting))
-                before = list(self._layers)
-                while len(before) > 1 and len(before[-1]) <= max(len(new), _SMALL):
-                    new = Layer.join(self._run, [before.pop(), new])
-                self._layers, self._waiting = (*before, new), {}
+                new = self._layers[0].sign(self._waiting)
+                self._layers, self._waiting = Layer.push(self._run, self._layers, new), {}
             return self._layers
 
     def _join(self) -> Layer:

@@ -86,9 +86,11 @@ def make_schema(name: str) -> Schema:
     rows = {"type": "array", "items": _of_row(stem)}
     if stem not in _ROWS:
         return made | rows
-    document = _of_object(_of_cells(DOCUMENT))
-    more = {"shingle": _of_object(_of_params()), _ROWS[stem]: rows}
-    return made | _of_object({"a": document, "b": document} | _of_cells(COMPARISON) | more)
+    document = schema_of_object(schemas_of_cells(DOCUMENT))
+    more = {"shingle": schema_of_object(_of_params()), _ROWS[stem]: rows}
+    return made | schema_of_object(
+        {"a": document, "b": document} | schemas_of_cells(COMPARISON) | more
+    )
 
 
 def print_schema(words: list[str]) -> None:
@@ -105,18 +107,19 @@ def print_schema(words: list[str]) -> None:
 
 def _of_row(name: str) -> Schema:
     columns, more = (LISTINGS | LISTS)[name], OPTIONAL.get(name, {})
-    row = _of_object(_of_cells(columns | more), more)
-    by_value = _of_cells(BY_VALUE.get(name, {}))
+    row = schema_of_object(schemas_of_cells(columns | more), more)
+    by_value = schemas_of_cells(BY_VALUE.get(name, {}))
     return row | ({"patternProperties": by_value} if by_value else {})
 
 
-def _of_object(properties: Mapping[str, Schema], optional: Container[str] = ()) -> Schema:
+def schema_of_object(properties: Mapping[str, Schema], optional: Container[str] = ()) -> Schema:
     """Return the schema of an object, which may have more properties: later versions add some."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _of_cells(columns: Mapping[str, Type]) -> dict[str, Schema]:
+def schemas_of_cells(columns: Mapping[str, Type]) -> dict[str, Schema]:
+    """Return the schemas of cells, by the names of their columns."""
     return {name: _of_cell(column) for name, column in columns.items()}
 
 
@@ -137,10 +140,15 @@ def _of_params() -> dict[str, Schema]:
 
 def _of_answer() -> Schema:
     """Return the schema of the answer to a line: matches, or an error."""
-    row = _of_cells(LISTINGS["query"] | {"verified": LISTINGS["pairs-against"]["verified"]})
+    row = schemas_of_cells(LISTINGS["query"] | {"verified": LISTINGS["pairs-against"]["verified"]})
     del row["query"]
-    found = {"id": _of_cell(ID), "matches": {"type": "array", "items": _of_object(row)}}
-    return {"anyOf": [_of_object(found), _of_object(_of_cells({"id": ID, "error": TEXT}))]}
+    found = {"id": _of_cell(ID), "matches": {"type": "array", "items": schema_of_object(row)}}
+    return {
+        "anyOf": [
+            schema_of_object(found),
+            schema_of_object(schemas_of_cells({"id": ID, "error": TEXT})),
+        ]
+    }
 
 
 def _of_known_pairs() -> Schema:
@@ -150,9 +158,9 @@ def _of_known_pairs() -> Schema:
 
     texts = {name: cell for name, cell in _of_params().items() if name not in NOT_OF_TEXTS}
     # A parameter that is newer than the file has its default.
-    defined = _of_object(texts, {*texts} - {"tokens"})
+    defined = schema_of_object(texts, {*texts} - {"tokens"})
     constants: dict[str, Schema] = {name: {"const": value} for name, value in HEAD.items()}
     head = constants | {"of": {"enum": ["texts", "pairs"]}, "texts": defined}
-    cells = _of_cells(dict.fromkeys(CELLS, NAME) | {"note": TEXT})
+    cells = schemas_of_cells(dict.fromkeys(CELLS, NAME) | {"note": TEXT})
     pair = {name: _PRINT if name.endswith("_text") else cell for name, cell in cells.items()}
-    return {"anyOf": [_of_object(head), _of_object(pair, ["note"])]}
+    return {"anyOf": [schema_of_object(head), schema_of_object(pair, ["note"])]}

@@ -76,7 +76,7 @@ def name_texts(
             raise InputError(message, "give its values, or reset its index")
         return names, given
     texts: Any = given if hasattr(given, "__len__") else list(given)
-    return [str(at) for at in range(len(texts))], _cells(texts)
+    return [str(at) for at in range(len(texts))], cells_of(texts)
 
 
 def _name_rows(table: Any, fields: DocumentParams) -> tuple[list[str], Iterable[str]]:
@@ -95,17 +95,17 @@ def _name_rows(table: Any, fields: DocumentParams) -> tuple[list[str], Iterable[
     if not fields.id_field:
         return name_texts(table[text_field])
     rows: dict[str, int] = {}
-    for row, name in enumerate(_cells(table[fields.id_field])):
+    for row, name in enumerate(cells_of(table[fields.id_field])):
         if not isinstance(name, str | int | np.integer) or isinstance(name, bool):
             message = f"the id of row {row} is {_kind(name)}, not str or int"
             raise InputError(message, "leave the row out, or give it an id")
         if (first := rows.setdefault(str(name), row)) != row:
             message = f"rows {first} and {row} have one id, {name!r}"
             raise InputError(message, "leave one of them out, or leave id_field out")
-    return list(rows), _cells(table[text_field])
+    return list(rows), cells_of(table[text_field])
 
 
-def _cells(column: Any) -> Iterable[Any]:
+def cells_of(column: Any) -> Iterable[Any]:
     """Return what iterates over the cells of a column, which are made one by one."""
     if hasattr(column, "to_pylist"):  # of Arrow
         return (cell.as_py() for cell in column)

@@ -25,7 +25,9 @@ from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import count_of, printable
+from lshdup.collection.collection import Collection
 from lshdup.collection.equal_files import digest_documents
+from lshdup.compare.results import Neighbours
 from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import ACCEPTED_FILE, ShingleParams
@@ -308,6 +310,25 @@ def find_files(lists: Sequence[DocumentList]) -> list[Path]:
         paths += [documents.path_of(each.name) for each in met if each.reason == Reason.ACCEPTED]
     found = {os.path.realpath(each): Path(os.fsdecode(each)) for each in reversed(paths)}
     return sorted(filter(Path.is_file, found.values()))
+
+
+def without_accepted(
+    run: Run,
+    path: Path | None,
+    near: Neighbours,
+    collection: Collection,
+    document: NamedDocument,
+    text_prints: NDArray[np.uint64],
+) -> Neighbours:
+    """Return the near-duplicates of a document that are in no accepted pair with it.
+
+    text_prints : uint64 array of shape (1,), of the document. Else as of `find_accepted`.
+    """
+    n = len(near.documents)
+    prints = np.append(collection.prints.text_prints[near.documents], text_prints)
+    lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
+    accepted = find_accepted(run, path, lists, collection.shingle, prints, of=n)
+    return near.take(np.delete(np.arange(n), unpack_pairs(accepted)[0]))
 
 
 def read_prints(

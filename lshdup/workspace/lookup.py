@@ -159,17 +159,22 @@ class DocumentRead:
         return bool(fingerprint_sets(sets, params)[0] != known)
 
 
-def look_up(word: bytes, collection: Collection | None) -> NamedDocument:
+def look_up(
+    word: bytes, collection: Collection | None, *, only_stored: bool = False
+) -> NamedDocument:
     """Return the document that a word means: standard input (-), a name of the store, a file, or a
     unique tail of a name.
 
     A tail behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a
     ``docs/ba.txt``.
 
+    only_stored : whether a word means neither standard input nor a file, and nothing is said of
+        files elsewhere.
+
     Errors: InputError if the word means no document, or several.
     Cost: that of `DocumentList.find`; one pass over all names for a tail.
     """
-    if word == b"-":
+    if word == b"-" and not only_stored:
         return NamedDocument(b"-", raw=standard_input().read())
     if collection is not None:
         documents = collection.documents
@@ -184,7 +189,8 @@ def look_up(word: bytes, collection: Collection | None) -> NamedDocument:
         # Only in a small store, or one of other folders: a look at all files would cost too much.
         is_likely = len(documents.names.values) <= _FEW_BYTES
         is_likely |= any(map(documents.files.begins, (b"/", b"../")))
-        path = documents.find_file(os.fsdecode(word)) if index is None and is_likely else None
+        is_likely &= index is None and not only_stored
+        path = documents.find_file(os.fsdecode(word)) if is_likely else None
         index = documents.find(path) if path is not None else index
         if index is not None:
             return NamedDocument(
@@ -193,7 +199,7 @@ def look_up(word: bytes, collection: Collection | None) -> NamedDocument:
         if not home and (example := documents.example_of(typed_name(word))):
             message = f"{printable(word)} holds several documents, which were indexed one by one"
             raise InputError(message, f"name one of them, as {printable(example)}")
-    if os.path.isfile(word):  # noqa: PTH113 (bytes path)
+    if not only_stored and os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
             with open(word, "rb") as file:  # noqa: PTH123 (bytes path)
                 return NamedDocument(
@@ -202,9 +208,10 @@ def look_up(word: bytes, collection: Collection | None) -> NamedDocument:
         except OSError as error:
             message = f"{printable(word)}: {error.strerror}"
             raise InputError(message) from None
+    is_folder = not only_stored and os.path.isdir(word)
     if collection is not None and word:
         names = collection.documents.names
-        tails = (b"/" + word,) if os.path.isdir(word) else (b"/" + word, word)
+        tails = (b"/" + word,) if is_folder else (b"/" + word, word)
         for tail in tails:
             found = names.ending_with(tail)
             if len(found) == 1:
@@ -223,14 +230,14 @@ def look_up(word: bytes, collection: Collection | None) -> NamedDocument:
                     "give more of the name",
                     (*some, "…") if len(found) > 3 else tuple(some),
                 )
-    is_folder = os.path.isdir(word)
     what = "a folder" if is_folder else "no document of the store and no file"
+    hint = "name a file, or a document that `lshdup index DOCS` has seen"
+    if only_stored:
+        what, hint = "no document of these folders", "give its name, or the end of its name"
     message, question = f"{printable(word)} is {what}", ""
     if collection is not None and not is_folder:
         question = _suggest(word, collection)
-    raise InputError(
-        message, question or "name a file, or a document that `lshdup index DOCS` has seen"
-    )
+    raise InputError(message, question or hint)
 
 
 #: Bytes of all names up to which a note beside an answer is worth a search.

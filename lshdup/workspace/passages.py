@@ -26,7 +26,7 @@ from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import AcrossParams, PassageParams, ShingleParams
 from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
-from lshdup.passages.sharing import SharingPairs, find_cover, find_sharing_pairs
+from lshdup.passages.sharing import SharingPairs, find_sharing_pairs
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.sources.document_list import DocumentList
 from lshdup.store.results_io import load_passages, save_passages
@@ -122,22 +122,25 @@ def find_sharing_documents(
         return _read_and_find(run, sides, shingle, params, across, find)
 
 
-def find_covering_documents(
+def find_with_document(
     run: Workspace,
     request: Request,
     last: Collection,
     document: NamedDocument,
     params: PassageParams,
-) -> tuple[PassagesFound[tuple[list[tuple[int, int, int]], int]], int]:
-    """Find the documents of the last run that together cover another one (`find_cover`, whose
-    numbers count the text), and return them and the number of its tokens.
+    find: Callable[..., T],
+) -> tuple[PassagesFound[T], int]:
+    """Find what a document has in common with the other documents of the last run, which are read
+    again, and return it and the number of its tokens.
+
+    find : `find_cover`, or `find_passages`; the document is number 0 of the answer.
     """
     shingle, documents = _with_order(last.shingle), last.documents
     text = Shingler(shingle, in_order=True).shingle_decoded([document.utf8(shingle)])[0]
     if document.index >= 0:
         rows = np.delete(np.arange(len(documents)), document.index)
         documents = documents.take(run, rows)
-    found = _read_and_find(run, [(request, documents)], shingle, params, None, find_cover, text)
+    found = _read_and_find(run, [(request, documents)], shingle, params, None, find, text)
     return found, len(text.values)
 
 

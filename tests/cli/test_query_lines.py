@@ -103,7 +103,7 @@ def test_a_reader_that_leaves_is_no_error(store, here):
         ("3", 2, 'line 2 is neither {"text": …} nor a string'),
         ('["text"]', 2, "line 2 is neither"),
         ('{"id": "x"}', "x", "line 2 is neither"),
-        ('{"id": "x", "text": null}', "x", "is NoneType, not str"),
+        ('{"id": "x", "text": null}', "x", "is null, not str"),
         ('{"id": [], "text": 3}', 2, "is int, not str"),
         ('{"id": 9, "text": "\\ud800"}', 9, "cannot be UTF-8"),
     ],

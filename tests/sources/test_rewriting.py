@@ -23,7 +23,7 @@ from lshdup.passages.cutting import check_cutting, cut_texts, write_cut
 from lshdup.sources import rewriting
 from lshdup.sources.jsonlines import find_values
 from lshdup.sources.rewriting import rewrite, write_without
-from tests.conftest import WHOLE, ZSTD, part, require
+from tests.conftest import WHOLE, ZSTD, part, require, write_files
 from tests.documents import find
 
 pa = require("parquet", "pyarrow")
@@ -261,8 +261,7 @@ def test_files_keep_their_names_as_typed(tmp_path, monkeypatch, files, named, he
 
 def test_what_cannot_be_told_apart_in_a_folder(here):
     Path("x").mkdir()
-    Path("x/x.jsonl").write_text(ROWS)
-    Path("x/x.jsonl.xz").write_bytes(lzma.compress(ROWS.encode()))
+    write_files(".", {"x/x.jsonl": ROWS, "x/x.jsonl.xz": lzma.compress(ROWS.encode())})
     documents = listed("x/x.jsonl", "x/x.jsonl.xz")
     with pytest.raises(ParameterError, match=r"two of the files are called x/x\.jsonl"):
         drop(documents, [0], "out")
@@ -326,8 +325,7 @@ def test_what_is_read_is_never_written(refused, here):
 
 def test_what_is_refused(here):
     texts = {"a.jsonl": ROWS, "changed.jsonl": ROWS, "note": "a note"}
-    for name, text in texts.items():
-        Path(name).write_text(text)
+    write_files(".", texts)
     cases = [
         ("a.jsonl", "b.parquet", ParameterError, "does not end like a file of JSON Lines"),
         ("a.jsonl note", "b.jsonl", ParameterError, "not all documents are rows"),

@@ -90,6 +90,6 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
         options.keep_by or "",
     )
     with open_session(ctx, partial(removal.check_documents, options)) as session:
-        from lshdup.cli.commands.clusters_listing import list_groups
+        from lshdup.cli.listings.clusters import list_groups
 
         return list_groups(ctx, session, options, rule, target)

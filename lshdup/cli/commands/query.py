@@ -202,12 +202,13 @@ def _cover(
     """Yield the rows of `query-passages` for all documents."""
     import numpy as np
 
-    from lshdup.workspace.passages import find_covering_documents
+    from lshdup.passages.sharing import find_cover
+    from lshdup.workspace.passages import find_with_document
 
     params = PassageParams(options.least, gap=options.gap)
     for each in documents:
-        found, size = find_covering_documents(
-            session.workspace, session.request, collection, each, params
+        found, size = find_with_document(
+            session.workspace, session.request, collection, each, params, find_cover
         )
         if not _may_be_near(session.console, collection, each, size):
             continue
@@ -265,21 +266,18 @@ def _find(
     """Yield the rows of a document, without its name."""
     import numpy as np
 
-    from lshdup.compare.scored_pairs import unpack_pairs
     from lshdup.compare.sides import LEVELS
     from lshdup.compare.verification import relations
-    from lshdup.workspace.accepted import find_accepted
+    from lshdup.workspace.accepted import without_accepted
     from lshdup.workspace.index import find_near
-    from lshdup.workspace.lookup import list_named
 
     same, threshold = options.same, options.threshold
     near = find_near(session.workspace, side, query, threshold, indexed)
-    n, run = len(near.documents), session.run
     if not options.show_accepted:
-        prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
-        lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
-        accepted = find_accepted(run, options.accepted, lists, collection.shingle, prints, of=n)
-        near = near.take(np.delete(np.arange(n), unpack_pairs(accepted)[0]))
+        text_prints = query.prints.text_prints
+        near = without_accepted(
+            session.run, options.accepted, near, collection, document, text_prints
+        )
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]

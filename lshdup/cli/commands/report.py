@@ -78,7 +78,7 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
         where = "with --against" if options.against else "with --measure containment"
         refuse(ctx, ("keep", "prefer", "passages_of_corpus"), where)
     with open_session(ctx) as session:
-        from lshdup.cli.commands.report_page import write_page, write_shared_page
+        from lshdup.cli.listings.page import write_page, write_shared_page
 
         if is_of_pairs:
             return write_shared_page(session, options, target)

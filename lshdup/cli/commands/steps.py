@@ -77,7 +77,7 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
         from lshdup.workspace.loading import make_shingles
 
         if options.show is not None:
-            from lshdup.cli.commands.show_documents import look_up_documents
+            from lshdup.cli.listings.documents import look_up_documents
 
             last = session.load_last_collection()
             (document,), _, params, chosen = look_up_documents(session, last, options.show)
