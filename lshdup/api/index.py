@@ -45,6 +45,7 @@ from lshdup.params import (
     SketchParams,
 )
 from lshdup.pipeline import build_index, find_clusters, find_near_duplicates
+from lshdup.shingling.shingler import shingle_hash
 from lshdup.sources.document_list import summarize_docs, typed_name
 from lshdup.store.results_io import save_index
 from lshdup.store.store import Store
@@ -161,6 +162,7 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
             collection, index = indexed.collection, indexed.index
         else:
             collection = load_signatures(workspace, request)
+        shingle_hash(collection.shingle)  # It needs its key.
         if not collection.documents.docs:
             collection = as_named(collection)
         base = Layer(run, collection, index)
@@ -333,7 +335,10 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         if threshold is None:
             return self._params
         with in_keywords():
-            return replace(self._params, bands=replace(self._params.bands, threshold=threshold))
+            params = replace(self._params, bands=replace(self._params.bands, threshold=threshold))
+            if self.plan is not None:  # A promise that cannot be kept is refused.
+                self._base.index(params.bands)
+            return params
 
     def _sign_texts(self, texts: Mapping[str, bytes]) -> Collection:
         """Return the collection of new texts, with signatures as those of the index."""
