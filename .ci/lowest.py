@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 #: What the core of the tests needs.
-EXTRAS = ("formats", "parquet", "plot", "test", "zstd")
+EXTRAS = ("formats", "mcp", "parquet", "plot", "test", "zstd")
 
 settings = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
 core = settings["tool"]["hatch"]["metadata"]["hooks"]["custom"]

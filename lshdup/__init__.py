@@ -8,10 +8,10 @@ TYPE_CHECKING = False  # Type checkers know the name; typing takes as long as Py
 if TYPE_CHECKING:
     from typing import Any
 
-    from lshdup.api import LSH, Index, MinHash, NearDuplicates
+    from lshdup.api import LSH, Index, MinHash, NearDuplicates, dedupe
     from lshdup.version import __version__
 
-__all__ = ["LSH", "Index", "MinHash", "NearDuplicates", "__version__"]
+__all__ = ["LSH", "Index", "MinHash", "NearDuplicates", "__version__", "dedupe"]
 
 
 def __dir__() -> list[str]:

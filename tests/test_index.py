@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup
-from lshdup.api import index as index_module
-from lshdup.api import kept
+from lshdup.api import kept, layers
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from tests import reference
 from tests.conftest import Result, many
@@ -53,7 +52,7 @@ def answers(index):
 @contextmanager
 def small_layers():
     """Layers take further documents while they have two at most, so that there are many."""
-    with mock.patch.object(kept, "SMALL", 2), mock.patch.object(index_module, "SMALL", 2):
+    with mock.patch.object(kept, "SMALL", 2), mock.patch.object(layers, "SMALL", 2):
         yield
 
 
@@ -386,6 +385,11 @@ def test_what_cannot_be_opened_is_refused(here, run):
         (lambda: opened("made", templates=["x"]), ParameterError, "templates is given, but"),
         (lambda: opened("made", ignore_common=0.5), ArtifactError, "without ignore_common"),
         (lambda: opened({}, store="made"), ParameterError, "made holds documents already"),
+        (
+            lambda: opened("made", store="new"),
+            ParameterError,
+            "made is a store, and store is given",
+        ),
         (lambda: opened({}, store="docs"), ArtifactError, "holds other files and is no store"),
         (lambda: opened({}, store="new", scheme="linear"), ParameterError, "none for a store"),
         (lambda: opened({}).flush(), ParameterError, "it has no store"),

@@ -1,16 +1,19 @@
 """Results as tables of other packages."""
 
 import pickle
+import re
 import sys
+import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+import lshdup
 from lshdup.api.rows import Groups, Rows
 from lshdup.cli.columns import columns_of
 from lshdup.cli.output import PIECE_ROWS, Target
-from lshdup.errors import InputError
+from lshdup.errors import InputError, ParameterError
 from tests.conftest import require
 
 NAMES = ["a", "größe/\n", "\udcff.txt"]
@@ -142,3 +145,141 @@ def test_a_table_that_cannot_be_written_is_refused_early(refused, here, monkeypa
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert said in refused(f"{line} d")
     assert not list(here.iterdir())
+
+
+# --- tables as input ---
+
+TEXTS = ["one two three four five", "one two three four six", "", "größe 漢字 one two three"]
+
+
+class Streamed:
+    """A table of a package that is not known here, which streams arrays of Arrow."""
+
+    columns = ("n", "body")
+
+    def __init__(self, table):
+        self.__arrow_c_stream__ = table.__arrow_c_stream__
+
+
+def packages():
+    return (
+        require({"pyarrow": "parquet"}.get(each, each), each)
+        for each in ("pyarrow", "pandas", "polars")
+    )
+
+
+def column_of(kind):
+    pa, pd, pl = packages()
+    return {
+        "generator": lambda: iter(TEXTS),
+        "tuple": lambda: tuple(TEXTS),
+        "numpy": lambda: np.array(TEXTS),
+        "objects": lambda: np.array(TEXTS, object),
+        "pandas": lambda: pd.Series(TEXTS),
+        "pandas strings": lambda: pd.Series(TEXTS, dtype="string[pyarrow]"),
+        "categories": lambda: pd.Series(TEXTS, dtype="category"),
+        "polars": lambda: pl.Series(TEXTS),
+        "arrow": lambda: pa.array(TEXTS),
+        "large": lambda: pa.array(TEXTS, pa.large_string()),
+        "words": lambda: pa.array(TEXTS).dictionary_encode(),
+        "slice": lambda: pa.array(["x", *TEXTS])[1:],
+        "chunks": lambda: pa.chunked_array([TEXTS[:1], [], TEXTS[1:]]),
+    }[kind]()  # fmt: skip
+
+
+COLUMNS = "generator tuple numpy objects pandas categories polars arrow large words slice chunks"
+
+
+@pytest.mark.parametrize("kind", [*COLUMNS.split(), "pandas strings"])
+def test_a_column_is_as_a_list_of_its_texts(kind):
+    wanted, found = lshdup.MinHash(TEXTS), lshdup.MinHash(column_of(kind))
+    assert found.all_docs() == wanted.all_docs() == ["0", "1", "2", "3"]
+    assert np.array_equal(found.signatures, wanted.signatures)
+    assert np.array_equal(found.sets.values, wanted.sets.values)
+    assert len(lshdup.MinHash(column_of(kind)[:0] if kind != "generator" else []).all_docs()) == 0
+
+
+def tables():
+    """The table of ids and texts of each package."""
+    pa, pd, pl = packages()
+    cells = {"n": [7, 3, 5, 9], "name": [*"abcd"], "body": TEXTS}
+    table = pa.table(cells)
+    return [pd.DataFrame(cells), pl.DataFrame(cells), table, table.to_batches()[0], Streamed(table)]
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_columns_of_a_table_have_texts_and_names(at):
+    table = tables()[at]
+    for id_field, names in (("n", "7359"), ("name", "abcd"), ("", "0123")):
+        wanted = lshdup.NearDuplicates(dict(zip(names, TEXTS, strict=True)), threshold=0.1)
+        found = lshdup.NearDuplicates(table, threshold=0.1, text_field="body", id_field=id_field)
+        assert found.pairs() == wanted.pairs() != []
+    index = lshdup.Index.open(["else"], threshold=0.1)
+    index.add_many(table, text_field="body", id_field="name")
+    assert list(index) == ["0", *"abcd"]
+    assert index.query(TEXTS[0]) == lshdup.Index.open(
+        {"0": "else", **dict(zip("abcd", TEXTS, strict=True))}, threshold=0.1
+    ).query(TEXTS[0])
+    if at == 0:  # Labels are names, as of a Series.
+        assert lshdup.MinHash(table[1:3], text_field="body").all_docs() == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "said"),
+    [
+        ({"text": ["a", None]}, {}, "the text of document '1' is null, not str"),
+        ({"text": ["a", b"b"]}, {}, "the text of document '1' is bytes, not str"),
+        ({"text": [1, 2]}, {}, "the text of document '0' is int, not str"),
+        ({"text": ["a", float("nan")], "n": ["x", "y"]}, {"id_field": "n"}, "'y' is null, not str"),
+        ({"text": ["a", "b"], "n": ["x", None]}, {"id_field": "n"}, "the id of row 1 is null"),
+        ({"text": ["a", "b"], "n": [1.0, 2.0]}, {"id_field": "n"}, "the id of row 0 is float"),
+        ({"text": ["a", "b"], "n": [True, False]}, {"id_field": "n"}, "the id of row 0 is bool"),
+        ({"text": ["a", "b"], "n": ["x", "x"]}, {"id_field": "n"}, "rows 0 and 1 have one id, 'x'"),
+        ({"txt": ["a"]}, {}, "no column 'text', but txt|did you mean text_field='txt'?"),
+        ({"body": ["a"]}, {}, "no column 'text', but body|name another with text_field"),
+        ({"text": ["a"], "n": [1]}, {"id_field": "N"}, "no column 'N'|did you mean id_field='n'?"),
+    ],
+)  # fmt: skip
+def test_a_bad_table_is_refused_with_its_row(cells, options, said):
+    pa, pd, pl = packages()
+    frames = [pd.DataFrame(cells)]
+    if len({type(cell) for cell in cells.get("text", ["a"])} - {type(None)}) == 1:
+        frames += [pl.DataFrame(cells), pa.table(cells)]
+    said, _, hint = said.partition("|")
+    for made in (lshdup.MinHash, lshdup.NearDuplicates):
+        for frame in frames:
+            with pytest.raises(InputError, match=re.escape(said)) as refused:
+                made(frame, **options)
+            assert hint in refused.value.hint
+
+
+def test_what_is_no_table_or_column_is_refused():
+    pd = require("pandas", "pandas")
+    twice = pd.DataFrame([["a", "b"]], columns=["text", "text"])
+    labels = pd.DataFrame({"text": ["a", "b"]}, index=[1, 1])
+    for documents, options, error, said in (
+        (twice, {}, InputError, "the table has two columns 'text'"),
+        (labels, {}, InputError, "two documents have one name in the index of the Series"),
+        (np.array("a"), {}, InputError, "documents are given as ndarray"),
+        (np.array([["a"]]), {}, InputError, "documents are given as ndarray"),
+        (["a"], {"id_field": "n"}, ParameterError, "text_field and id_field are of files"),
+        ({"a": "b"}, {"text_field": "a"}, ParameterError, "text_field and id_field are of files"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=said):
+            lshdup.MinHash(documents, **options)
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_texts_of_a_table_are_not_copied_all_at_once(at):
+    """Of 40 MB of texts, a part is in memory beside the table."""
+    pa, pd, pl = packages()
+    text = "one two three four five six seven eight nine ten " * 80
+    table = [pd.DataFrame, pl.DataFrame, pa.table][at]({"text": [text] * 10_000})
+    lshdup.MinHash(table[:2])
+    tracemalloc.start()
+    try:
+        lshdup.MinHash(table)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 25 << 20, peak

@@ -276,10 +276,10 @@ def test_parts_of_an_interrupted_run_make_room_for_what_is_saved(here, monkeypat
 
     monkeypatch.setattr(Store, "save_collection", save)
     monkeypatch.setattr(Memo, "remove", lambda _: bool(left) and left.pop() == "part")
-    memo = Memo(workspace, workspace.store, collection.shingle, collection.sketch, None, None)
+    memo = Memo(workspace, workspace.store, None, False, collection.shingle, collection.sketch)
     if has_parts:
-        memo.save_artifact(collection, "signatures", is_checked=False)
+        memo.save_artifact(collection, "signatures")
         assert saved == [("signatures", collection)]
         left.extend(["part", "more"])  # now it is not room enough
     with pytest.raises(ArtifactError, match="no room"):
-        memo.save_artifact(collection, "signatures", is_checked=False)
+        memo.save_artifact(collection, "signatures")

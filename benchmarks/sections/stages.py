@@ -89,7 +89,7 @@ def _one_pass(folder: Path) -> dict[str, Run]:
     signatures = np.concatenate([sketcher.sketch(each.sets) for each in made])
     lap("sketch")
     duplicate_of = candidates.find_exact_duplicates(
-        Quiet.quiet(), np.concatenate([each.set_prints for each in made])
+        Quiet.quiet(), np.concatenate([each.columns["fingerprints"] for each in made])
     )
     sizes = np.concatenate([each.sets.sizes for each in made])
     members = np.flatnonzero((duplicate_of == np.arange(len(duplicate_of))) & (sizes > 0))

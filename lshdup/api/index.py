@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.api.kept import SMALL, Kept, as_named, stamps_of
+from lshdup.api.kept import Kept, as_named, stamps_of
 from lshdup.api.layers import Layer
 from lshdup.api.options import (
     Documents,
@@ -25,10 +25,8 @@ from lshdup.api.options import (
 )
 from lshdup.api.rows import Groups, Rows
 from lshdup.base.run import Run
-from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
-from lshdup.collection.filtering import filter_collection
-from lshdup.collection.from_texts import check_text, collect_checked, name_texts
+from lshdup.collection.from_texts import Texts, check_text, name_texts
 from lshdup.compare.clusters import list_clusters
 from lshdup.compare.keep_rules import preference
 from lshdup.compare.sides import LEVELS, Fingerprints, Side
@@ -141,6 +139,9 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
             run, is_banded = run_of(options), measure == "jaccard"
             path = Path(documents) if isinstance(documents, str | os.PathLike) else None
             if path is not None and Store(path).is_ours():
+                if store is not None:
+                    message = f"{path} is a store, and store is given too"
+                    raise ParameterError(message, "leave store out: what is added stays there")
                 kept = Store(path, params.shingle.secret)
                 return cls._of_store(run, params, kept, given_of(num_permutations, options))
             if is_banded:  # A promise that cannot be kept is refused before the work.
@@ -174,17 +175,15 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         """Return the documents that are near a text, most similar first."""
         return self.query_many([text], threshold)[0]
 
-    def query_many(
-        self, texts: Mapping[str, str] | Iterable[str], threshold: float | None = None
-    ) -> Groups[Match]:
+    def query_many(self, texts: Texts, threshold: float | None = None) -> Groups[Match]:
         """Return the documents that are near each of some texts, as `query`."""
         params, layers = self._at(threshold), self._settle()
         definition, every = self._base.collection.shingle, zip(*name_texts(texts), strict=True)
         checked = (check_text(*each, definition) for each in every)
         found = []
         while some := list(islice(checked, _TOGETHER)):
-            made = self._sign_texts(dict(zip(map(str, range(len(some))), some, strict=True)))
-            found.append(_find(layers, Layer(self._run, made).side, params))
+            made = layers[0].sign(dict(zip(map(str, range(len(some))), some, strict=True)))
+            found.append(_find(layers, made.side, params))
         none = np.zeros(0, np.int64), np.zeros(0, object), np.zeros(0), *[np.zeros(0, object)] * 2
         columns = list(map(np.concatenate, zip(none, *found, strict=True)))
         return Groups(Rows(Match, columns[1:]), np.append(0, np.cumsum(columns[0])))
@@ -260,9 +259,13 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         """Add a text under a new name."""
         self.add_many({name: text})
 
-    def add_many(self, documents: Mapping[str, str] | Iterable[str]) -> None:
-        """Add texts under new names: all, or none if one is refused."""
-        names, texts = name_texts(documents)
+    def add_many(self, documents: Texts, *, text_field: str = "", id_field: str = "") -> None:
+        """Add texts under new names: all, or none if one is refused.
+
+        text_field, id_field : columns of a table with the texts and their names.
+        """
+        fields = DocumentParams(text_field=text_field, id_field=id_field)
+        names, texts = name_texts(documents, fields)
         definition = self._base.collection.shingle
         pairs = zip(names, texts, strict=True)
         checked = {name: check_text(name, text, definition) for name, text in pairs}
@@ -340,18 +343,6 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
                 self._base.index(params.bands)
             return params
 
-    def _sign_texts(self, texts: Mapping[str, bytes]) -> Collection:
-        """Return the collection of new texts, with signatures as those of the index."""
-        base = self._base.collection
-        assert base.sketch is not None
-        if base.sketch.scheme not in STORED_SCHEMES:
-            message = f"with scheme={base.sketch.scheme!r}, a new text changes every signature"
-            raise ParameterError(message, f"use {' or '.join(STORED_SCHEMES)}")
-        collection = collect_checked(texts, [*texts.values()], base.shingle)
-        if base.shingle_filter is not None:
-            return filter_collection(self._run, collection, base.shingle_filter, base.sketch)
-        return sketch_collection(self._run, collection, base.sketch)
-
     def _look(self) -> None:
         """Take over what other processes have added. Raise ArtifactError if that cannot be."""
         if self._is_closed:
@@ -375,10 +366,9 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         with self._lock:
             self._look()
             if self._waiting:
-                new, before = Layer(self._run, self._sign_texts(self._waiting)), [*self._new]
-                while before and len(before[-1]) <= max(len(new), SMALL):
-                    new = Layer.join(self._run, [before.pop(), new])
-                self._new, self._waiting = (*before, new), {}
+                new = self._base.sign(self._waiting)
+                self._new = Layer.push(self._run, self._new, new, first=0)
+                self._waiting = {}
             return self._layers
 
     @property

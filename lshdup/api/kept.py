@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lshdup.api.layers import Layer
+from lshdup.api.layers import SMALL, Layer
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
@@ -15,9 +15,6 @@ from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.store.added import Segment, list_segments, load_segment, save_segment
 from lshdup.store.store import Store
 from lshdup.workspace.request import list_definition
-
-#: A layer of so few documents takes further ones.
-SMALL = 64
 
 
 class Kept:

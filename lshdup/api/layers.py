@@ -6,7 +6,7 @@ where all documents are compared with each other, and small ones so that a query
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -17,16 +17,23 @@ from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
+from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import filter_collection
+from lshdup.collection.from_texts import collect_checked
 from lshdup.collection.set_source import side_of
 from lshdup.compare.comparing import find_matches, find_neighbours
 from lshdup.compare.results import Index, Matches
 from lshdup.compare.sides import Side, Sides
+from lshdup.errors import ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.candidates import documents_to_compare
-from lshdup.params import BandParams
+from lshdup.params import STORED_SCHEMES, BandParams
 from lshdup.pipeline import build_index
 from lshdup.sources.document_list import DocumentList, split_by_list
+
+#: Documents of a layer that takes further ones.
+SMALL = 64
 
 
 class Layer:
@@ -143,6 +150,36 @@ class Layer:
         documents = np.concatenate([met[:0], *(one.documents for one in near)])
         scores = np.concatenate([np.zeros(0), *(one.similarity for one in near)])
         return Matches(np.repeat(each, counts), documents, scores, np.zeros(len(scores), bool))
+
+    def sign(self, texts: Mapping[str, bytes]) -> "Layer":
+        """Return new texts as a layer, with sets and signatures as those of this one.
+
+        texts : by name, as `check_text` returns them. Raise ParameterError if its signatures depend
+            on all documents.
+        """
+        like, run = self.collection, self._run
+        assert like.sketch is not None
+        if like.sketch.scheme not in STORED_SCHEMES:
+            message = f"with scheme={like.sketch.scheme!r}, a new text changes every signature"
+            raise ParameterError(message, f"use {' or '.join(STORED_SCHEMES)}")
+        made = collect_checked(texts, [*texts.values()], like.shingle)
+        if like.shingle_filter is not None:
+            return Layer(run, filter_collection(run, made, like.shingle_filter, like.sketch))
+        return Layer(run, sketch_collection(run, made, like.sketch))
+
+    @classmethod
+    def push(
+        cls, run: Run, layers: Sequence["Layer"], new: "Layer", first: int = 1
+    ) -> tuple["Layer", ...]:
+        """Return layers with a further one behind. Small ones before it are joined with it, but the
+        first ones: of n documents there are at most about log n layers.
+
+        first : so many stay as they are.
+        """
+        before = list(layers)
+        while len(before) > first and len(before[-1]) <= max(len(new), SMALL):
+            new = cls.join(run, [before.pop(), new])
+        return *before, new
 
     def without_removed(self) -> "Layer":
         """Return the documents that are not removed, as a layer."""

@@ -23,7 +23,8 @@ class MinHash:
     ----------
     documents : folder or file to read (as for `lshdup pairs`); or texts in memory:
         a mapping of names to texts, or an iterable of texts, whose names are "0", "1", …; of a
-        Series of pandas its index has the names.
+        Series of pandas its index has the names. Or a table of pandas, polars or Arrow, or one
+        that streams arrays of Arrow: `text_field` (else "text") and `id_field` name its columns.
     num_permutations : K, rows of a signature. The standard error of an estimate is
         sqrt(s (1 - s) / K).
     options : see `Options`.
@@ -125,7 +126,7 @@ class MinHash:
         if not self.collection.sizes[left] or not self.collection.sizes[right]:
             return 0.0
         pair = np.array([left]), np.array([right])
-        return float(estimate(self._run, self.signatures, *pair).similarity[0])
+        return float(estimate(self._run, self.signatures, *pair)[0])
 
     def minhash_matrix(self) -> NDArray[np.uint32]:
         """Return all signatures as in R1: uint32 array of shape (K, n_docs), one a column."""

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypedDict
 
@@ -13,8 +13,8 @@ from lshdup.base.run import Run, count_processors
 from lshdup.base.wording import did_you_mean
 from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
 from lshdup.collection.collection import Collection
-from lshdup.collection.filtering import FilterRequest, build_filter, filter_collection
-from lshdup.collection.from_texts import collect_texts
+from lshdup.collection.filtering import build_filter, filter_collection
+from lshdup.collection.from_texts import Texts, collect_texts
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import (
     FEW_TOKENS,
@@ -25,11 +25,12 @@ from lshdup.params import (
     SketchParams,
     key_name,
 )
+from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
 
-#: A folder or file, a mapping of names to texts, or texts, whose names are then "0", "1", …
-Documents = str | os.PathLike[str] | Mapping[str, str] | Iterable[str]
+#: A folder or file; or texts in memory.
+Documents = str | os.PathLike[str] | Texts
 
 
 class Options(TypedDict, total=False):
@@ -53,7 +54,7 @@ class Options(TypedDict, total=False):
     #: The filter: shingles of more documents than this limit, and shingles of these texts.
     ignore_common: float
     templates: Iterable[str]
-    #: Of files of records: the fields of a record with its text and its name.
+    #: Of files of records, and of tables: the fields of a record with its text and its name.
     text_field: str
     id_field: str
     #: Threads; None: one a processor. The result is the same for any number.
@@ -78,8 +79,8 @@ def collect_documents(
     texts = list(map(str.encode, options.get("templates", ())))
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
-    request = FilterRequest(template, options.get("ignore_common", 0.0), least)
-    shingle_filter = build_filter(run, collection, request)
+    requested = ShingleFilter.requested(template, options.get("ignore_common", 0.0), least)
+    shingle_filter = build_filter(run, collection, requested)
     filtered = filter_collection(run, collection, shingle_filter)
     return sketch_collection(run, filtered, params.sketch)
 
@@ -94,10 +95,7 @@ def _collect_sets(
         collection = collect(run, found, shingle, sketch, keep=EVERY_SET)
         _refuse_nothing(run, documents, collection, params)
         return collection
-    if params.documents != DocumentParams():
-        message = "text_field and id_field are of files of records, not of texts"
-        raise ParameterError(message, "leave them out; the keys of a mapping are names")
-    return collect_texts(documents, shingle)
+    return collect_texts(documents, shingle, params.documents)
 
 
 def _refuse_nothing(run: Run, documents: Documents, collection: Collection, params: Params) -> None:

@@ -219,6 +219,22 @@ def new_folder(path: Path) -> Iterator[Path]:
         _remove(temporary)
 
 
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a new folder, in the system's one for temporary files, that is removed at the end.
+
+    Raises OSError as the file system does.
+    """
+    import tempfile  # Imported here to keep the start of every command fast.
+
+    folder = Path(tempfile.mkdtemp(SUFFIX, PREFIX))
+    _temporary.add(folder)
+    try:
+        yield folder
+    finally:
+        _remove(folder)
+
+
 def remove_own_temporary_files() -> None:
     """Remove the temporary files and folders of this process before an interrupt ends it."""
     for temporary in tuple(_temporary):

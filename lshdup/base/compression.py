@@ -46,17 +46,13 @@ _XZ_BYTES = 1 << 14
 
 #: How to install the package for zstd. The extra for Parquet has it too.
 PIP = "pip install 'lshdup[zstd]'"
-_LACKING = "zstd: "
-
-
-def lacking() -> str:
-    """Return the detail for a zstd file without the package that reads it."""
-    return _LACKING + PIP
+#: The detail for a zstd file without the package that reads it.
+LACKING = f"zstd: {PIP}"
 
 
 def is_lacking(detail: str) -> bool:
-    """Return whether a detail is that of `lacking`, of this version or another."""
-    return detail.startswith(f"{_LACKING}pip install ")
+    """Return whether a detail is LACKING, of this version or another."""
+    return detail.startswith("zstd: pip install ")
 
 
 class PackedError(ValueError):

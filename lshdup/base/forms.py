@@ -79,7 +79,8 @@ BLANK_LINE = b"\n\n"
 #: Behind a page of a text that has pages, as of a PDF.
 PAGE_END = b"\f"
 
-_BORDER = re.compile(b"(\xff[\x00\x01])")
+#: Splits a text into parts and borders in turn, beginning with a part.
+BORDER = re.compile(b"(\xff[\x00\x01])")
 
 
 def split_parts(text: bytes) -> list[bytes]:
@@ -89,11 +90,6 @@ def split_parts(text: bytes) -> list[bytes]:
     ([b'subject', b'body'], [b'text'])
     """
     return text.partition(SEAL)[0].split(PART)
-
-
-def split_borders(text: bytes) -> list[bytes]:
-    """Return parts and borders in turn, beginning with a part."""
-    return _BORDER.split(text)
 
 
 def visible_text(text: bytes) -> bytes:

@@ -6,6 +6,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,13 +44,13 @@ class Arrays:
 
     limit : bytes that a run plans for; None: a quarter of the memory. Half of them are for these
         arrays.
-    folder : returns the folder of the files; None: the system's for temporary files, for arrays
-        that exceed the limit only.
+    folder : of the files; None, or one that cannot be written: the system's for temporary files,
+        for arrays that exceed the limit only.
     """
 
-    def __init__(self, limit: int | None, folder: Callable[[], Path | None] = lambda: None) -> None:
+    def __init__(self, limit: int | None, folder: Path | None = None) -> None:
         self.limit = machine_memory() // 4 if limit is None else limit
-        self.folder, self._left = folder, self.limit // 2
+        self._folder, self._left = folder, self.limit // 2
         # Of one thread again: an array may be freed, and counted, while another one is.
         self._counting = threading.RLock()
 
@@ -57,13 +58,33 @@ class Arrays:
         """Pickle as arrays in memory: another process has other files."""
         return _in_memory, ()
 
-    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """Return an uninitialised array. Raises ArtifactError if the disk has no room for it."""
-        return self._make(shape, dtype, np.empty)
+    def empty(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: DTypeLike,
+        make: Callable[..., NDArray[Any]] = np.empty,
+    ) -> NDArray[Any]:
+        """Return an uninitialised array. Raises ArtifactError if the disk has no room for it.
+
+        make : makes it in memory.
+        """
+        shape = (shape,) if isinstance(shape, int) else shape
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if not self.has_memory(size):
+            # The system writes pages to the file when it needs their memory.
+            with self.explained(size), temporary_file(self.folder) as file:
+                # Allocated now: a mapped file that meets a full disk later kills the process.
+                allocate(file, size)
+                return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
+        array = make(shape, dtype)
+        if size > _UNCOUNTED:
+            self._account(-size)
+            weakref.finalize(array, self._account, size)
+        return array
 
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array of zeros. Raises ArtifactError if the disk has no room for it."""
-        return self._make(shape, dtype, np.zeros)
+        return self.empty(shape, dtype, np.zeros)
 
     def concatenate(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return arrays one after the other: of one that is not empty, no copy.
@@ -144,20 +165,17 @@ class Arrays:
     def has_memory(self, size: int) -> bool:
         """Return whether an array of so many bytes would be made in memory now."""
         most = max(self._left, _SMALL)
-        return size <= (most if self.folder() is None else min(most, MOST_IN_MEMORY))
+        return size <= (most if self.folder is None else min(most, MOST_IN_MEMORY))
 
-    def _make(
-        self, shape: int | tuple[int, ...], dtype: DTypeLike, make: Callable[..., NDArray[Any]]
-    ) -> NDArray[Any]:
-        shape = (shape,) if isinstance(shape, int) else shape
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        if not self.has_memory(size):
-            return mapped_array(self.folder(), shape, dtype)
-        array = make(shape, dtype)
-        if size > _UNCOUNTED:
-            self._account(-size)
-            weakref.finalize(array, self._account, size)
-        return array
+    @property
+    def folder(self) -> Path | None:
+        """The folder of files that are made now; None: the system's for temporary files."""
+        return usable_folder(self._folder)
+
+    def explained(self, size: int) -> AbstractContextManager[None]:
+        """Return a block that raises ArtifactError if the disk has no room for so many bytes."""
+        message = f"{self.folder or tempfile.gettempdir()} has no room for {size:,} bytes"
+        return explained(message, MORE_ROOM)
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: DTypeLike) -> NDArray[Any]:
         """Return an array that holds one value everywhere."""
@@ -174,23 +192,6 @@ class Arrays:
     def _account(self, freed: int) -> None:
         with self._counting:
             self._left += freed
-
-
-def mapped_array(folder: Path | None, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return an array of zeros in a temporary file, for what may exceed memory.
-
-    The system writes pages to the file when it needs their memory. Raises ArtifactError if the
-    disk has no room.
-
-    folder : where the file is; None, or a folder that cannot be written: the system's.
-    """
-    size = np.dtype(dtype).itemsize * math.prod(shape)
-    folder = usable_folder(folder)
-    message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
-    with explained(message, MORE_ROOM), temporary_file(folder) as file:
-        # Allocated now: a mapped file that meets a full disk later kills the process.
-        allocate(file, size)
-        return np.asarray(np.memmap(file, dtype, "r+", shape=shape))
 
 
 #: Arrays that are in memory, whatever their size.
@@ -232,12 +233,10 @@ class GrowingArray:
             self._last[self._used : self._used + len(values)] = values
             self._used += len(values)
             return
-        folder = usable_folder(self._arrays.folder())
-        message = f"{folder or tempfile.gettempdir()} has no room for {size:,} bytes"
-        with explained(message, MORE_ROOM):
+        with self._arrays.explained(size):
             parts = [values]
             if self._file is None:
-                self._file = temporary_file(folder, buffering=0)
+                self._file = temporary_file(self._arrays.folder, buffering=0)
                 parts = [*self._parts, self._last[: self._used], values]
                 self._parts, self._last, self._used = [], self._last[:0].copy(), 0
             for part in parts:

@@ -14,7 +14,9 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
+
+from lshdup.errors import InputError
 
 with contextlib.suppress(ImportError):  # Windows
     import resource  # at once: a limit of addresses may leave it no room later
@@ -150,6 +152,14 @@ def is_read_only(folder: os.PathLike[str]) -> bool:
 def is_own(status: os.stat_result) -> bool:
     """Return whether a file is this user's, or this user is root, where files have owners."""
     return not hasattr(os, "getuid") or os.getuid() in (0, status.st_uid)
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input as a file of bytes. Raise InputError if it is closed."""
+    if sys.stdin is None:
+        message = "standard input is closed"
+        raise InputError(message, "send documents to it, or name them")
+    return sys.stdin.buffer
 
 
 def is_waiting_pipe(descriptor: int) -> bool:

@@ -72,12 +72,17 @@ def open_comparison(
 
 
 def leave_out_accepted(session: Session, options: FindOptions, opened: Comparison) -> Comparison:
-    """Return the comparison without the pairs that a person has accepted."""
-    if options.show_accepted:
-        return opened
-    prints, shingle = opened.sides.prints.text_prints, opened.here.shingle
-    keys = find_accepted(session.run, options.accepted, opened.lists, shingle, prints)
-    return replace(opened, sides=opened.sides.leave_out(session.run, keys)) if len(keys) else opened
+    """Return the comparison without the pairs that a person has accepted; say which of the others
+    are missed, if bands find them.
+    """
+    if not options.show_accepted:
+        prints, shingle = opened.sides.prints.text_prints, opened.here.shingle
+        keys = find_accepted(session.run, options.accepted, opened.lists, shingle, prints)
+        if len(keys):
+            opened = replace(opened, sides=opened.sides.leave_out(session.run, keys))
+    if opened.plan is not None:
+        say_contract(session.console, opened.plan, opened.params)
+    return opened
 
 
 def open_removal(session: Session, options: FindOptions) -> tuple[Comparison, NDArray[np.int64]]:
@@ -107,7 +112,6 @@ def find_pairs(
     """
     if opened is None:
         opened = leave_out_accepted(session, options, open_comparison(session, options))
-    _say_plan(session, opened)
     found = opened.find_pairs(relation)
     _say_buckets(session, opened, found.buckets)
     pairs = opened.expand_copies(found, collapse=options.collapse_copies)
@@ -122,7 +126,6 @@ def find_pairs(
 
 def find_matches(session: Session, opened: Comparison) -> BestMatches:
     """Find a near document of OTHER for each document of DOCS, and say how."""
-    _say_plan(session, opened)
     matches = opened.find_best_matches()
     _say_buckets(session, opened, matches.buckets)
     return matches
@@ -137,16 +140,9 @@ def find_groups(
     """
     opened = open_comparison(session, options, least, clustering=True)
     opened = leave_out_accepted(session, options, opened)
-    _say_plan(session, opened)
     found = opened.find_clusters(rule)
     _say_buckets(session, opened, found.buckets)
     return opened, found
-
-
-def _say_plan(session: Session, opened: Comparison) -> None:
-    """Say which pairs are missed, if bands find them."""
-    if opened.plan is not None:
-        say_contract(session.console, opened.plan, opened.params)
 
 
 def _say_buckets(session: Session, opened: Comparison, buckets: Buckets) -> None:

@@ -130,12 +130,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         Console().error(translate_error(error))
         code = error.exit_code
     except Exception as error:
-        Console().error(_explain(error))
+        Console().error(explain(error))
         code = TROUBLE
     sys.exit(code)
 
 
-def _explain(error: Exception) -> LshdupError:
+def explain(error: Exception) -> LshdupError:
     """Return what a user is told about an error; the traceback of a defect is printed before."""
     if isinstance(error, LshdupError):
         return error

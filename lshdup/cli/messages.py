@@ -100,7 +100,7 @@ def check_origins(console: Console, origins: "NDArray[np.uint32]") -> None:
 def say_skipped(console: Console, counts: Counter[str], side: str = "") -> None:
     """Say how many inputs were skipped, by reason."""
     if counts:
-        console.say(f"skipped{side}: {_reasons(counts)}")
+        console.say(f"skipped{side}: {describe_reasons(counts)}")
     if (unread_formats := counts[str(Reason.NO_READER)]) > 0:
         console.say(
             f"to read {count_of(unread_formats, 'office document')}: pip install 'lshdup[formats]'"
@@ -169,7 +169,7 @@ def say_nothing(session: "Session", collection: "Collection", compared: int, lea
         lack = SMALL if of_bytes else "without"
         why += f"; {count_of(n - compared, 'document')} {lack}"
     if skipped:
-        why += f"; skipped: {_reasons(skipped)}"
+        why += f"; skipped: {describe_reasons(skipped)}"
     if sum(skipped.values()) > n - compared:
         reason = Reason(max(sorted(skipped), key=skipped.__getitem__))
         remedy = _REMEDIES.get(reason, "-v names them, and why")
@@ -186,7 +186,8 @@ def say_nothing(session: "Session", collection: "Collection", compared: int, lea
     console.report_nothing(what, why, remedy)
 
 
-def _reasons(counts: Counter[str]) -> str:
+def describe_reasons(counts: Counter[str]) -> str:
+    """Return how many inputs were skipped, by reason, for a sentence."""
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
@@ -256,7 +257,7 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
     if skipped:
         console.detail(
             "skipped when DOCS were read: "
-            f"{_reasons(Counter(str(each.reason) for each in skipped))}"
+            f"{describe_reasons(Counter(str(each.reason) for each in skipped))}"
         )
 
 

@@ -215,16 +215,6 @@ index_options = stack(
     band_options,
 )  # fmt: skip
 
-#: What only the steps have as options: commands that ask take it from the index, or the variable.
-_OF_STEPS = """
-keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed
-recall bands rows buckets wait
-""".split()
-
-#: Those of an index, for commands that ask: what defines it in detail is set by variables alone.
-of_the_index = amend(*_OF_STEPS, variable="index", hidden=True)
-table_options = stack(of_the_index, index_options)
-
 exact_option = option(
     "--exact", is_flag=True, group="Signatures and bands", excludes=("--same",),
     help="Join all sets instead of looking candidates up: every pair, no misses.",
@@ -299,6 +289,21 @@ accepted_options = stack(
     _documents("--show-accepted", is_flag=True, excludes=("--accepted",),
                  help="Leave none out."),
 )  # fmt: skip
+
+
+#: What only the steps have as options: commands that ask take it from the index, or the variable.
+_OF_STEPS = """
+keep_case no_normalize mail_headers mail_quotes bag hash scheme perms seed
+recall bands rows buckets wait
+""".split()
+
+#: Those of an index, for commands that ask: what defines it in detail is set by variables alone.
+of_the_index = amend(*_OF_STEPS, variable="index", hidden=True)
+
+#: Those of commands that find pairs by an index, or without one.
+table_options = stack(
+    of_the_index, index_options, accepted_options, exact_option, max_bucket_option
+)
 
 
 def _keep_options(*left_out: str) -> Callable[[F], F]:

@@ -15,6 +15,7 @@ from lshdup.cli.columns import (
     BY_VALUE,
     COMPARISON,
     DOCUMENT,
+    ID,
     LISTINGS,
     LISTS,
     NAME,
@@ -35,8 +36,12 @@ _KINDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 #: The rows in the objects of `show --format json`, which are one object instead of an array.
 _ROWS = {"show": "differences", "show-shared": "passages"}
 
-#: The files of known pairs, by what is called so.
-_KNOWN = {"accepted": ACCEPTED_FILE, "baseline": "a file of --baseline"}
+#: Lines that are of no listing, and the title of their schema.
+_LINES = {
+    "query-lines": "lshdup query - --lines",
+    "accepted": ACCEPTED_FILE,
+    "baseline": "a file of --baseline",
+}
 
 #: The fingerprint of a text.
 _PRINT = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
@@ -51,7 +56,7 @@ def list_schemas() -> list[str]:
     both = (f"{name}.{ending}" for name in LISTINGS | LISTS for ending in ("json", "jsonl"))
     # Files of rows are annotated as they are, and there are none of JSON.
     named = [each for each in both if each != "clusters-annotated.json"]
-    return [*named, *(f"{name}.jsonl" for name in _KNOWN)]
+    return [*named, *(f"{name}.jsonl" for name in _LINES)]
 
 
 def make_schema(name: str) -> Schema:
@@ -68,22 +73,24 @@ def make_schema(name: str) -> Schema:
         hint = did_you_mean(name, known, "`lshdup help schema {}`".format)
         message = f"there is no schema {quoted(name)}"
         raise ParameterError(message, hint or "`lshdup help schema` lists the names")
-    title = f"{_KNOWN.get(stem, stem)}: {'one document' if ending == 'json' else 'one line'}"
+    title = f"{_LINES.get(stem, stem)}: {'one document' if ending == 'json' else 'one line'}"
     made = {
         "$schema": _DRAFT,
         "$id": f"urn:lshdup:{VERSION}:{stem}.{ending or 'jsonl'}",
         "title": title,
     }
-    if stem in _KNOWN:
-        return made | _of_known_pairs()
+    if stem in _LINES:
+        return made | (_of_answer() if stem == "query-lines" else _of_known_pairs())
     if ending != "json":
         return made | _of_row(stem)
     rows = {"type": "array", "items": _of_row(stem)}
     if stem not in _ROWS:
         return made | rows
-    document = _of_object(_of_cells(DOCUMENT))
-    more = {"shingle": _of_object(_of_params()), _ROWS[stem]: rows}
-    return made | _of_object({"a": document, "b": document} | _of_cells(COMPARISON) | more)
+    document = schema_of_object(schemas_of_cells(DOCUMENT))
+    more = {"shingle": schema_of_object(_of_params()), _ROWS[stem]: rows}
+    return made | schema_of_object(
+        {"a": document, "b": document} | schemas_of_cells(COMPARISON) | more
+    )
 
 
 def print_schema(words: list[str]) -> None:
@@ -100,18 +107,19 @@ def print_schema(words: list[str]) -> None:
 
 def _of_row(name: str) -> Schema:
     columns, more = (LISTINGS | LISTS)[name], OPTIONAL.get(name, {})
-    row = _of_object(_of_cells(columns | more), more)
-    by_value = _of_cells(BY_VALUE.get(name, {}))
+    row = schema_of_object(schemas_of_cells(columns | more), more)
+    by_value = schemas_of_cells(BY_VALUE.get(name, {}))
     return row | ({"patternProperties": by_value} if by_value else {})
 
 
-def _of_object(properties: Mapping[str, Schema], optional: Container[str] = ()) -> Schema:
+def schema_of_object(properties: Mapping[str, Schema], optional: Container[str] = ()) -> Schema:
     """Return the schema of an object, which may have more properties: later versions add some."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _of_cells(columns: Mapping[str, Type]) -> dict[str, Schema]:
+def schemas_of_cells(columns: Mapping[str, Type]) -> dict[str, Schema]:
+    """Return the schemas of cells, by the names of their columns."""
     return {name: _of_cell(column) for name, column in columns.items()}
 
 
@@ -130,6 +138,19 @@ def _of_params() -> dict[str, Schema]:
     return {name: {"type": _KINDS[type(x)]} for name, x in ShingleParams().to_json().items()}
 
 
+def _of_answer() -> Schema:
+    """Return the schema of the answer to a line: matches, or an error."""
+    row = schemas_of_cells(LISTINGS["query"] | {"verified": LISTINGS["pairs-against"]["verified"]})
+    del row["query"]
+    found = {"id": _of_cell(ID), "matches": {"type": "array", "items": schema_of_object(row)}}
+    return {
+        "anyOf": [
+            schema_of_object(found),
+            schema_of_object(schemas_of_cells({"id": ID, "error": TEXT})),
+        ]
+    }
+
+
 def _of_known_pairs() -> Schema:
     """Return the schema of a line of a file of known pairs: of the first one, or of a pair."""
     # Imported here, as it needs NumPy.
@@ -137,9 +158,9 @@ def _of_known_pairs() -> Schema:
 
     texts = {name: cell for name, cell in _of_params().items() if name not in NOT_OF_TEXTS}
     # A parameter that is newer than the file has its default.
-    defined = _of_object(texts, {*texts} - {"tokens"})
+    defined = schema_of_object(texts, {*texts} - {"tokens"})
     constants: dict[str, Schema] = {name: {"const": value} for name, value in HEAD.items()}
     head = constants | {"of": {"enum": ["texts", "pairs"]}, "texts": defined}
-    cells = _of_cells(dict.fromkeys(CELLS, NAME) | {"note": TEXT})
+    cells = schemas_of_cells(dict.fromkeys(CELLS, NAME) | {"note": TEXT})
     pair = {name: _PRINT if name.endswith("_text") else cell for name, cell in cells.items()}
-    return {"anyOf": [_of_object(head), _of_object(pair, ["note"])]}
+    return {"anyOf": [schema_of_object(head), schema_of_object(pair, ["note"])]}

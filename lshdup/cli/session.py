@@ -5,7 +5,6 @@ that it is to write, each held against all that the run reads, before the work.
 import gc
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
@@ -17,7 +16,7 @@ import click
 
 from lshdup import params
 from lshdup.base.frozen import dataclass
-from lshdup.base.system import is_stdout, is_waiting_pipe, with_slashes
+from lshdup.base.system import is_stdout, is_waiting_pipe, standard_input, with_slashes
 from lshdup.base.wording import printable
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set, spell
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.params import DocumentParams
     from lshdup.sources.document_list import DocumentList
-    from lshdup.store.store import Store
     from lshdup.workspace.workspace import Workspace
 
 _ANOTHER = "write to another file"
@@ -175,11 +173,6 @@ class Session:
     request: Request
     outputs: Outputs
 
-    @property
-    def store(self) -> Path | None:
-        """The folder of the store; None with --no-store."""
-        return self.workspace.store.folder if self.workspace.store is not None else None
-
     def load_last_collection(self) -> "Collection | None":
         """Load the collection of the last run, to look names up in; None without a usable one."""
         from lshdup.workspace.loading import load_last_collection
@@ -264,8 +257,12 @@ def open_session(
             accept_source=partial(refuse_documents, outputs),
         )
         yield Session(console, run, workspace, request, outputs)
-        if documents and workspace.store is not None:
-            _say_size(console, workspace.store)
+        if documents and kept is not None:
+            with suppress(OSError):
+                size = kept.size()
+                if size > _LARGE_STORE:
+                    hint = "deleted, it is made again by the next run with DOCS"
+                    console.say(f"the store {kept.folder} has {size >> 20:,} MB; {hint}")
 
 
 def _accept(outputs: Outputs, accept: Accept | None, documents: "DocumentList", read: bool) -> None:
@@ -273,17 +270,6 @@ def _accept(outputs: Outputs, accept: Accept | None, documents: "DocumentList", 
     for option, path in accept(documents, read) if accept is not None else ():
         add_output(outputs, option, path)
     refuse_documents(outputs, documents)
-
-
-def _say_size(console: Console, store: "Store") -> None:
-    """Say how large a large store is."""
-    with suppress(OSError):
-        size = store.size()
-        if size > _LARGE_STORE:
-            console.say(
-                f"the store {store.folder} has {size >> 20:,} MB; deleted, it is made again by the"
-                " next run with DOCS"
-            )
 
 
 def read_parameters(
@@ -358,8 +344,8 @@ def _check_streams(given: dict[str, Any], documents: tuple[bytes, ...]) -> None:
         if given.get("files_from") == STDIN:
             message = "standard input is named twice: as DOCS, and by --files-from"
             raise ParameterError(message, "name a file with the names of documents")
-        if sys.stdin is None or sys.stdin.isatty():
-            message = "standard input is a terminal, or closed: nothing sends records to it"
+        if standard_input().isatty():
+            message = "standard input is a terminal: nothing sends records to it"
             hint = f"for instance: zcat FILE.gz | lshdup pairs - --stdin {kind}"
             raise InputError(message, hint)
     elif kind:
@@ -375,7 +361,7 @@ def _read_list(source: bytes) -> list[bytes]:
     source : a file, or - for standard input.
     """
     try:
-        data = sys.stdin.buffer.read() if source == b"-" else Path(os.fsdecode(source)).read_bytes()
+        data = standard_input().read() if source == b"-" else Path(os.fsdecode(source)).read_bytes()
     except OSError as error:
         message = f"--files-from {printable(source)}: {error.strerror}"
         raise InputError(

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,12 @@ from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.system import trim_memory
-from lshdup.collection.collection import WHOLE, Columns, set_columns
+from lshdup.collection.collection import WHOLE, set_columns
 from lshdup.collection.equal_files import digest_documents
 from lshdup.lsh.signatures import Sketcher
 from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import ShingleBatch, Shingler
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Shingler
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import LARGE, Buffer
 from lshdup.sources.text_batches import BATCH_BYTES, batches, read_batch
@@ -32,19 +32,6 @@ BYTES_AT_ONCE = 64 << 20
 
 #: So few documents, as of a query, are read without threads, whose import takes longer.
 _FEW = 16
-
-
-@dataclass
-class FinishedBatch:
-    """A batch of documents that has been read, shingled and sketched.
-
-    made : the documents; its sets are those that the run keeps.
-    columns, signatures : of the (filtered) sets.
-    """
-
-    made: ShingleBatch
-    columns: Columns
-    signatures: NDArray[np.uint32] | None = None
 
 
 class Workers:
@@ -71,9 +58,9 @@ class Workers:
         keep: Callable[[ShingleBatch, RaggedSets, NDArray[np.uint64]], RaggedSets],
         shingle_filter: ShingleFilter | None,
         sketcher: Sketcher | None = None,
-    ) -> Iterator[FinishedBatch]:
-        """Yield finished batches in order. Each thread reads, shingles and sketches a batch at a
-        time.
+    ) -> Iterator[ShingleBatch]:
+        """Yield batches in order: with the sets that the run keeps, the columns of `COLUMNS`, and
+        signatures, of the (filtered) sets. Each thread reads, shingles and sketches one at a time.
 
         Two batches a thread are under way; of large documents only as many as fit into
         BYTES_AT_ONCE together, or one.
@@ -89,7 +76,7 @@ class Workers:
         from concurrent.futures import wait
 
         room = max(BYTES_AT_ONCE, (2 * self._jobs + 1) * BATCH_BYTES)
-        under_way: deque[tuple[Future[FinishedBatch], int]] = deque()
+        under_way: deque[tuple[Future[ShingleBatch], int]] = deque()
         try:
             for indices in batches(run, documents, todo):
                 size = int(documents.spans[indices].sum())
@@ -119,34 +106,31 @@ class Workers:
         shingle_filter: ShingleFilter | None,
         sketcher: Sketcher | None,
         indices: NDArray[np.int64],
-    ) -> FinishedBatch:
+    ) -> ShingleBatch:
         """Return a finished batch. What is read and shingled is overwritten by the next one of this
         thread.
         """
         own = self._own
         if self._shingle.of_bytes:
             own.buffer = getattr(own, "buffer", None) or Buffer()
-            return _digest(documents, indices, own.buffer)
+            return digest_documents(documents, indices, own.buffer)
         if not hasattr(own, "shingler"):
             own.shingler, own.buffer = Shingler(self._shingle, in_order=self._in_order), Buffer()
             own.room = np.empty(0, np.uint64)
         try:
             batch = read_batch(documents, indices, own.buffer)
             made: ShingleBatch = own.shingler.shingle(batch, documents.formats)
-            filtered = made.sets
-            columns: Columns = {"set_sizes": made.sets.sizes, "fingerprints": made.set_prints}
+            filtered, columns = made.sets, made.columns | {"set_sizes": made.sets.sizes}
             if shingle_filter is not None:
                 size = len(made.sets.values)
                 if len(own.room) < size <= LARGE // 8:  # More is not kept for the next batch.
                     own.room = np.empty(2 * size, np.uint64)
                 filtered = shingle_filter.apply(made.sets, own.room)
-                whole = {WHOLE[name]: column for name, column in columns.items()}
-                columns = whole | set_columns(filtered, self._shingle)
+                columns |= {whole: columns[name] for name, whole in WHOLE.items()}
+                columns |= set_columns(filtered, self._shingle)
             signatures = sketcher.sketch(filtered) if sketcher is not None else None
-            names = "forms", "byte_prints", "text_prints"
-            columns |= {name: getattr(made, name) for name in names}
-            kept = replace(made, sets=keep(made, filtered, columns["fingerprints"]))
-            return FinishedBatch(kept, columns, signatures)
+            kept = keep(made, filtered, columns["fingerprints"])
+            return replace(made, sets=kept, columns=columns, signatures=signatures)
         except MemoryError:
             if len(indices) > 1:
                 raise
@@ -155,13 +139,4 @@ class Workers:
                 " a smaller --max-bytes leaves it out"
             )
             skipped = [(int(indices[0]), Reason.TOO_LARGE, detail)]
-            return FinishedBatch(ShingleBatch.empty(skipped), {})
-
-
-def _digest(documents: DocumentList, indices: NDArray[np.int64], buffer: Buffer) -> FinishedBatch:
-    """Return a finished batch of documents that are compared by their bytes alone."""
-    made = digest_documents(documents, indices, buffer)
-    first, second = np.ascontiguousarray(made.prints.T)
-    batch = replace(ShingleBatch.empty(made.skipped), indices=made.indices)
-    columns = {"set_sizes": made.sizes, "byte_prints": first, "text_prints": second}
-    return FinishedBatch(batch, columns)
+            return ShingleBatch(np.zeros(0, np.int64), NO_SETS, skipped=skipped)

@@ -12,7 +12,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.run import Run
 from lshdup.collection.equal_files import digest_file
 from lshdup.sources.document_list import DocumentList, split_by_list
-from lshdup.sources.files import Buffer, Contents, read_spans
+from lshdup.sources.files import Buffer, read_spans
 from lshdup.sources.records import Kind, RecordError
 from lshdup.sources.text_batches import batches
 
@@ -111,17 +111,17 @@ def _read_parts(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the same of parts of one file, in the order of their locations."""
     locations, files, path = documents.locations, documents.record_files, documents.path(mine[0])
-    starts, lengths, buffer = locations.starts[mine], locations.lengths[mine], Buffer()
+    spans, buffer = (locations.starts[mine], locations.lengths[mine]), Buffer()
     try:
         if kind in _IN_FILE:
             with files.lines(path, kind) as file:
-                read = Contents(*read_spans(file, starts, lengths, buffer), lengths)
+                read = read_spans(file, spans, buffer)
         else:
-            read = files.texts(path, kind, starts, lengths, buffer)
+            read = files.texts(path, kind, spans, buffer)
     except (OSError, RecordError):
         yield from [_NONE] * len(mine)
         return
-    spans = zip(read.starts.tolist(), read.lengths.tolist(), strict=True)
-    for at, (place, size) in enumerate(spans):
+    found = zip(read.starts.tolist(), read.lengths.tolist(), strict=True)
+    for at, (place, size) in enumerate(found):
         digest = hashlib.sha256(read.text[place : place + size].data).digest()
         yield _NONE if at in read.failed else (size, digest)

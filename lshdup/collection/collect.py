@@ -17,7 +17,7 @@ from lshdup.base.memory import GrowingArray, is_counting, slices_of
 from lshdup.base.ragged import RaggedSets, StringTable, gather_sets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
-from lshdup.collection.batches import FinishedBatch, Workers
+from lshdup.collection.batches import Workers
 from lshdup.collection.collection import (
     COLUMNS,
     WHOLE,
@@ -122,16 +122,16 @@ def collect(
     batches = workers.process(run, documents, todo, keeper.keep_copy, shingle_filter, rows.sketcher)
     for batch in batches:
         rows.fill(batch)
-        keeper.add(batch.made.indices, batch.made.sets)
+        keeper.add(batch.indices, batch.sets)
         if checkpoint is not None:
-            sets = batch.made.sets if keeper.has_all else None
-            finished.append((batch.made.indices, batch.made.skipped, sets))
+            sets = batch.sets if keeper.has_all else None
+            finished.append((batch.indices, batch.skipped, sets))
             waiting += sets.values.nbytes if sets is not None else 0
             if checkpoint.is_due() or waiting > _MOST_WAITING:
                 checkpoint.add(rows.part(finished))
                 finished, waiting = [], 0
-        done += len(batch.made.indices) + len(batch.made.skipped)
-        mailboxes += batch.made.mailboxes
+        done += len(batch.indices) + len(batch.skipped)
+        mailboxes += batch.mailboxes
         run.progress("documents", done, len(todo))
     collected = rows.finish(keeper.finish(), len(todo))
     if not mailboxes:
@@ -347,17 +347,16 @@ class _Rows:
             self.known[documents] = known[documents] = True
         return known
 
-    def fill(self, batch: FinishedBatch) -> None:
+    def fill(self, batch: ShingleBatch) -> None:
         """Fill in the rows of a batch."""
-        made = batch.made
         for name, column in batch.columns.items():
-            self._columns[name][made.indices] = column
+            self._columns[name][batch.indices] = column
         if self._signatures is not None and batch.signatures is not None:
-            self._signatures[made.indices] = batch.signatures
-        self.is_document[made.mailboxes] = False
-        self._guesses |= {index: encoding.encode() for index, encoding in made.guesses}
-        self.is_document[[index for index, _, _ in made.skipped]] = False
-        self._skipped += map(self._skipped_file, made.skipped)
+            self._signatures[batch.indices] = batch.signatures
+        self.is_document[batch.mailboxes] = False
+        self._guesses |= {index: encoding.encode() for index, encoding in batch.guesses}
+        self.is_document[[index for index, _, _ in batch.skipped]] = False
+        self._skipped += map(self._skipped_file, batch.skipped)
 
     def part(self, finished: list[_Finished]) -> Collection:
         """Return the documents of batches that were filled in as a collection."""

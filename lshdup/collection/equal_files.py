@@ -11,13 +11,12 @@ from dataclasses import replace
 from hashlib import file_digest, sha256
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from lshdup.base.frozen import dataclass
 from lshdup.base.skipped import Reason, describe_error, find_reason
 from lshdup.base.system import READ
 from lshdup.collection.collection import Collection
-from lshdup.shingling.shingler import Skips
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import Buffer
 from lshdup.sources.records import Kind
@@ -33,22 +32,6 @@ _COUNTED = {
 }  # fmt: skip
 
 _CHANGED = Reason.CHANGED, "its size is not what was listed"
-
-
-@dataclass(frozen=True)
-class Digests:
-    """The fingerprints of m documents.
-
-    indices : int64 array of shape (m,), the numbers of the documents in their list.
-    sizes : int64 array of shape (m,), bytes.
-    prints : uint64 array of shape (m, 2), the first 128 bits of SHA-256; the first is never 0.
-    skipped : number, reason and detail of each document that has none.
-    """
-
-    indices: _I64
-    sizes: _I64
-    prints: _U64
-    skipped: Skips
 
 
 def find_shared_sizes(lists: Sequence[DocumentList], least: int) -> list[NDArray[np.bool_]]:
@@ -72,9 +55,10 @@ def find_shared_sizes(lists: Sequence[DocumentList], least: int) -> list[NDArray
     return [are_shared(np.asarray(each.spans)) for each in lists]
 
 
-def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> Digests:
-    """Return the fingerprints of documents of one kind. A file of another size than when it was
-    listed has none.
+def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> ShingleBatch:
+    """Return documents of one kind with their fingerprints in the place of sets: of the first 128
+    bits of SHA-256, byte_prints, never 0, and text_prints. A file of another size than when it was
+    listed is skipped.
 
     A large file is read in pieces. indices : int64 array. buffer : memory to read into.
     """
@@ -84,11 +68,10 @@ def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> 
         try:
             size, digest = digest_file(documents.path(index))
         except OSError as error:
-            lost = [(index, find_reason(error), describe_error(error))]
-            return Digests(indices[:0], indices[:0], _prints_of([]), lost)
+            return _batch_of([], [], [], [(index, find_reason(error), describe_error(error))])
         if size != expected[0]:
-            return Digests(indices[:0], indices[:0], _prints_of([]), [(index, *_CHANGED)])
-        return Digests(indices, expected, _prints_of([digest]), [])
+            return _batch_of([], [], [], [(index, *_CHANGED)])
+        return _batch_of(indices, expected, [digest], [])
     batch = read_batch(documents, indices, buffer)
     good, lost = np.ones(len(batch.indices), bool), list(batch.skipped)
     if batch.are_files:
@@ -97,7 +80,7 @@ def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> 
     starts, sizes, view = batch.starts[good], batch.lengths[good], batch.text.data
     each = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
     digests = [sha256(view[start:end]).digest() for start, end in each]
-    return Digests(batch.indices[good], sizes, _prints_of(digests), lost)
+    return _batch_of(batch.indices[good], sizes, digests, lost)
 
 
 def digest_file(path: bytes) -> tuple[int, bytes]:
@@ -105,6 +88,15 @@ def digest_file(path: bytes) -> tuple[int, bytes]:
     with os.fdopen(os.open(path, READ), "rb", buffering=0) as file:
         digest = file_digest(file, "sha256").digest()
         return file.tell(), digest
+
+
+def _batch_of(
+    indices: ArrayLike, sizes: ArrayLike, digests: list[bytes], skipped: Skips
+) -> ShingleBatch:
+    first, second = np.ascontiguousarray(_prints_of(digests).T)
+    counts = np.asarray(sizes, np.int64)
+    columns = {"set_sizes": counts, "byte_prints": first, "text_prints": second}
+    return ShingleBatch(np.asarray(indices, np.int64), NO_SETS, columns, skipped)
 
 
 def _prints_of(digests: list[bytes]) -> _U64:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run, run_in_parts
 from lshdup.collection.collect import EVERY_SET, collect
@@ -15,38 +14,13 @@ from lshdup.collection.collection import WHOLE, Collection, Columns, set_columns
 from lshdup.errors import InputError
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Sketcher
-from lshdup.params import DocumentParams, FilterParams, ShingleParams, SketchParams
-from lshdup.shingling.shingle_filter import (
-    NO_SHINGLES,
-    ShingleFilter,
-    find_common_shingles,
-    find_least_count,
-    fingerprint,
-)
+from lshdup.params import DocumentParams, ShingleParams, SketchParams
+from lshdup.shingling.shingle_filter import ShingleFilter, find_common_shingles, find_least_count
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named, find_documents
 
 #: Sets that a thread filters together.
 _PIECE = 4096
-
-
-@dataclass(frozen=True)
-class FilterRequest:
-    """A filter as it is requested: template shingles, and the limit from which a shingle is common.
-
-    template : uint64 array, ascending, without repeats.
-    ignore_common : share of the documents below 1, number of documents from 1 on; 0: no limit.
-    least_shingles : a document that keeps fewer shingles is not compared.
-    """
-
-    template: NDArray[np.uint64]
-    ignore_common: float = 0.0
-    least_shingles: int = 1
-
-    @property
-    def params(self) -> FilterParams:
-        """The parameters, as headers of artifacts have them."""
-        return FilterParams(self.ignore_common, fingerprint(self.template), self.least_shingles)
 
 
 def read_template(
@@ -82,23 +56,22 @@ def read_template(
     return shingles
 
 
-def build_filter(run: Run, collection: Collection | None, request: FilterRequest) -> ShingleFilter:
+def build_filter(run: Run, collection: Collection, requested: ShingleFilter) -> ShingleFilter:
     """Return the requested filter; count shingles of the unfiltered sets if it has a limit.
 
-    collection : with its unfiltered sets; may be None if the request has no limit.
+    collection : with its unfiltered sets.
 
     Exact duplicates count once: a text is common if many different documents have it. Documents
     without tokens do not count.
     """
-    if not request.ignore_common:
-        return ShingleFilter(request.params, request.template, NO_SHINGLES)
-    assert collection is not None
+    if not requested.params.ignore_common:
+        return requested
     assert collection.sets is not None
     duplicate_of = find_exact_duplicates(run, collection.fingerprints)
     members = documents_to_compare(run, duplicate_of, collection.sizes)
-    least = find_least_count(request.ignore_common, len(members))
-    common = find_common_shingles(run, collection.sets, members, least)
-    return ShingleFilter(request.params, request.template, *common)
+    least = find_least_count(requested.params.ignore_common, len(members))
+    common, counts = find_common_shingles(run, collection.sets, members, least)
+    return replace(requested, common=common, counts=counts)
 
 
 def filter_collection(

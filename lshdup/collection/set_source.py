@@ -148,12 +148,12 @@ class SetReader:
         done = 0
         removed = collection.shingle_filter
         for batch in self._workers.process(self._run, collection.documents, wanted, place, removed):
-            for index, reason, detail in batch.made.skipped:
+            for index, reason, detail in batch.skipped:
                 self._lose(index, reason, detail)
-            indices = batch.made.indices
+            indices = batch.indices
             for index in indices[~same[np.searchsorted(wanted, indices)]].tolist():
                 self._lose(index, Reason.CHANGED, "it is not what was indexed")
-            done += len(indices) + len(batch.made.skipped)
+            done += len(indices) + len(batch.skipped)
             if self._stage:
                 self._run.progress(self._stage, done, len(wanted))
         if same.all():

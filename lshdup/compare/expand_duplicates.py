@@ -115,11 +115,7 @@ class ExpandedPairs:
         # Pairs before each similarity.
         sums = np.zeros(len(self._pairs.values) + 1, np.int64)
         for number, (start, end) in enumerate(pairwise(self._pairs.offsets.tolist())):
-            parts = (
-                self._classes.products(self._pairs.keys[at : min(at + PIECE, end)])
-                for at in range(start, end, PIECE)
-            )
-            sums[number + 1] = sums[number] + sum(int(part.sum()) for part in parts)
+            sums[number + 1] = sums[number] + self.count(self._pairs.keys[start:end])
         # A class with itself makes fewer pairs than products; all of them have similarity 1.
         within = self.total - int(sums[-1])
         return [
@@ -156,7 +152,7 @@ class ExpandedPairs:
 
     def count(self, keys: NDArray[np.uint64]) -> int:
         """Return the number of pairs that pairs of different classes expand to."""
-        return len(keys) if self._classes is None else int(self._classes.products(keys).sum())
+        return len(keys) if self._classes is None else self._classes.count(keys)
 
     def documents(self) -> NDArray[np.int64]:
         """Return the documents that are in any pair: ascending int64 array."""
@@ -222,7 +218,7 @@ def expand_copies(
         # The pair of a class with itself stands for the pairs within it.
         pairs = _with_copies(run, pairs, pack_pairs(several, several))
         within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
-    total = classes.count_products(pairs) + within
+    total = classes.count(pairs.keys) + within
     return ExpandedPairs(total, pairs, classes, estimated, NO_KEYS)
 
 
@@ -282,10 +278,10 @@ class _Classes:
         left, right = unpack_pairs(keys)
         return self.sizes[left] * self.sizes[right]
 
-    def count_products(self, pairs: Pairs) -> int:
+    def count(self, keys: NDArray[np.uint64]) -> int:
         """Return the sum of `products` of all pairs, a piece at a time."""
-        starts = range(0, len(pairs), PIECE)
-        return sum(int(self.products(pairs.keys[at : at + PIECE]).sum()) for at in starts)
+        starts = range(0, len(keys), PIECE)
+        return sum(int(self.products(keys[at : at + PIECE]).sum()) for at in starts)
 
     def differ_in_size(
         self, left: NDArray[np.integer], right: NDArray[np.integer]

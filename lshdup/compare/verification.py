@@ -277,7 +277,7 @@ class Verifier:
             both = mine.signatures[a[part]], others.signatures[b[part] - self._split]
             rows = np.arange(len(both[0]))
             pool = np.concatenate(both)
-            share[part] = estimate(self._run, pool, rows, rows + len(rows)).similarity
+            share[part] = estimate(self._run, pool, rows, rows + len(rows))
         keep = share >= self._threshold
         self.by_estimate += len(left)
         self._estimated.append(pack_pairs(left[keep], right[keep]))

@@ -134,7 +134,7 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
                 chances = chances_off(different, sketch.perms, epsilon + TIE)
                 expected[at] += float((chances * counts).sum())
             for turn, signatures in enumerate(signed):
-                error = estimate(experiment.run, signatures, left, right).similarity - exact
+                error = estimate(experiment.run, signatures, left, right) - exact
                 size = np.abs(error)
                 off[turn] += [np.count_nonzero(size > epsilon + TIE) for epsilon in epsilons]
                 total += float(error.sum())

@@ -10,7 +10,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run, run_in_parts
 from lshdup.errors import ParameterError
@@ -135,23 +134,12 @@ def smallest_prime_from(n: int) -> int:
     return candidate
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Estimated similarities of pairs.
-
-    similarity, standard_error : float64 arrays of shape (n_pairs,).
-    """
-
-    similarity: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
-
-
 def estimate(
     run: Run, signatures: NDArray[np.uint32], left: NDArray[np.int64], right: NDArray[np.int64]
-) -> Estimate:
+) -> NDArray[np.float64]:
     """Return the share s of agreeing rows of the pairs (left[i], right[i]) of signatures.
 
-    The standard error is that of K independent rows, sqrt(s (1 - s) / K); the scheme `fast` has at
+    Its standard error is that of K independent rows, sqrt(s (1 - s) / K); the scheme `fast` has at
     most that. Empty sets must not be among the pairs: they agree in every row.
 
     signatures : uint32 array of shape (n, K).
@@ -163,9 +151,8 @@ def estimate(
         run.jobs,
         lambda part: kernels.agreeing_rows(signatures, left[part], right[part], agreeing[part]),
     )
-    rows = signatures.shape[1]
-    similarity = agreeing / rows
-    return Estimate(similarity, np.sqrt(similarity * (1 - similarity) / rows))
+    shares: NDArray[np.float64] = agreeing / signatures.shape[1]
+    return shares
 
 
 def chances_off(exact: NDArray[np.float64], perms: int, epsilon: float) -> NDArray[np.float64]:

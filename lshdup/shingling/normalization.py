@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.forms import split_borders
+from lshdup.base.forms import BORDER
 from lshdup.base.ragged import offsets_of
 from lshdup.kernels import text as k
 from lshdup.kernels.flags import LEAST_BREAKS, LINES_A_BREAK
@@ -315,7 +315,7 @@ def hide_hyphens(text: bytes, params: ShingleParams) -> bytes:
     """
     if params.tokens in ("terms", "ids") or not re.search(rb"[-\x90\xad]\r?\n", text):
         return text
-    pieces = split_borders(text)
+    pieces = BORDER.split(text)
     parts = [piece.decode("utf-8") for piece in pieces[::2]]
     breaks = [
         [found.span() for found in _HYPHEN.finditer(part) if found[1].islower()] for part in parts
@@ -345,7 +345,7 @@ def normal_form(text: bytes, params: ShingleParams) -> bytes | None:
     text : valid UTF-8; so is the normal form.
     Cost: linear. Memory: the normal form, and a part as a Python string.
     """
-    pieces = split_borders(text)
+    pieces = BORDER.split(text)
     for at in range(0, len(pieces), 2):
         form = _normal_form_of_part(pieces[at], params)
         if form is None:

@@ -53,6 +53,14 @@ class ShingleFilter:
     common: NDArray[np.uint64]
     counts: NDArray[np.uint32] | None = None
 
+    @classmethod
+    def requested(
+        cls, template: NDArray[np.uint64], ignore_common: float, least_shingles: int
+    ) -> "ShingleFilter":
+        """Return a filter as it is requested, of which no common shingles are known yet."""
+        params = FilterParams(ignore_common, fingerprint(template), least_shingles)
+        return cls(params, template, NO_SHINGLES)
+
     @cached_property
     def shingles(self) -> NDArray[np.uint64]:
         """All filtered shingles: uint64 array, ascending, without repeats."""

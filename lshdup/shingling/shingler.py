@@ -4,6 +4,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,51 +183,36 @@ class ShingleBatch:
 
     indices : int64 array of shape (m,), the numbers of the documents in their list.
     sets : m shingle sets, with their elements in no particular order (see `RaggedSets.sort`).
-    set_prints, byte_prints, text_prints : uint64 arrays of shape (m,), fingerprints of the sets
-        (`fingerprint_sets`), of the bytes as they were read, and of the sequence of tokens (0
-        without tokens).
+    columns : arrays of shape (m,): fingerprints, uint64, of the sets (`fingerprint_sets`);
+        byte_prints and text_prints, uint64, of the bytes as they were read, and of the sequence of
+        tokens (0 without tokens); forms, uint8, what each was read as (`base.forms.Form`).
     skipped : number, reason and detail of each document that has no set.
     guesses : number and encoding of each document whose encoding was detected.
-    forms : uint8 array of shape (m,), what each was read as (`base.forms.Form`).
     mailboxes : numbers of the files that hold many mails, and have no set.
+    signatures : uint32 array of shape (m, K), once the sets are sketched.
     """
 
     indices: NDArray[np.int64]
     sets: RaggedSets
-    set_prints: NDArray[np.uint64]
-    byte_prints: NDArray[np.uint64]
-    text_prints: NDArray[np.uint64]
-    forms: NDArray[np.uint8]
+    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
     skipped: Skips = field(default_factory=list)
     guesses: list[tuple[int, str]] = field(default_factory=list)
     mailboxes: list[int] = field(default_factory=list)
+    signatures: NDArray[np.uint32] | None = None
 
-    @classmethod
-    def empty(cls, skipped: Skips) -> "ShingleBatch":
-        """Return a batch without documents, but for those that were skipped."""
-        none = np.zeros(0, np.uint64)
-        return cls(none.view(np.int64), NO_SETS, none, none, none, none.view(np.uint8), skipped)
-
-
-@dataclass(frozen=True)
-class _ShingledTexts:
-    """Shingle sets of texts with their fingerprints, as in `ShingleBatch`."""
-
-    sets: RaggedSets
-    set_prints: NDArray[np.uint64]
-    text_prints: NDArray[np.uint64]
-
-    def copy(self) -> "_ShingledTexts":
-        """Return a copy of the sets in memory of their own, with the same fingerprints."""
+    def copy(self) -> "ShingleBatch":
+        """Return a copy of the sets in memory of their own, with the same columns."""
         return replace(self, sets=self.sets.copy())
 
-    def replaced(self, positions: list[int], others: list["_ShingledTexts"]) -> "_ShingledTexts":
-        """Return the sets with others at these positions, which ascend; change fingerprints."""
+    def replaced(self, positions: list[int], others: list["ShingleBatch"]) -> "ShingleBatch":
+        """Return the sets with others at these positions, which ascend; change the columns that the
+        others have.
+        """
         if not positions:
             return self
         made = RaggedSets.concatenate(each.sets for each in others)
-        self.set_prints[positions] = np.concatenate([each.set_prints for each in others])
-        self.text_prints[positions] = np.concatenate([each.text_prints for each in others])
+        for name in others[0].columns:
+            self.columns[name][positions] = np.concatenate([each.columns[name] for each in others])
         if len(positions) == len(self.sets):
             return replace(self, sets=made)
         sizes, starts = self.sets.sizes, self.sets.offsets[:-1].copy()
@@ -279,34 +265,28 @@ class Shingler:
         lengths = np.where(special, 0, batch.lengths)
         borders = int(batch.is_text and not are_ids)
         made, outcomes = self._run(replace(batch, lengths=lengths), flags, borders)
-        byte_prints = fingerprint_bytes(batch, self.params)
-        prints = made.set_prints, byte_prints, made.text_prints
-        result = ShingleBatch(batch.indices, made.sets, *prints, forms, list(batch.skipped))
+        made.columns.update(byte_prints=fingerprint_bytes(batch, self.params), forms=forms)
+        result = replace(made, skipped=list(batch.skipped))
         slow = np.flatnonzero(special | (outcomes != text_kernels.DONE))
         if not len(slow):
             return result
         if not are_ids:
-            return self._shingle_decoded(batch, result, made.copy(), slow.tolist(), limits)
+            return self._shingle_decoded(batch, result.copy(), slow.tolist(), limits)
         not_ids = Reason.NOT_IDS, "ids are integers from 0 to 2^64 - 1"
         result.skipped.extend((at, *not_ids) for at in batch.indices[slow].tolist())
         return _drop(result, slow)
 
     def _shingle_decoded(
-        self,
-        batch: TextBatch,
-        result: ShingleBatch,
-        made: _ShingledTexts,
-        positions: list[int],
-        limits: FormatLimits,
+        self, batch: TextBatch, result: ShingleBatch, positions: list[int], limits: FormatLimits
     ) -> ShingleBatch:
         """Complete the sets of a batch by those of the documents at these positions."""
-        forms = result.forms
+        forms = result.columns["forms"]
         mails = (at for at in positions if batch.are_files and forms[at] == Form.MAIL)
         bad = [at for at in mails if is_mailbox(batch.content(at))]
         result.mailboxes.extend(batch.indices[bad].tolist())
         positions = [at for at in positions if at not in bad]
         decoded: list[int] = []  # Positions of the documents that are texts.
-        parts: list[_ShingledTexts] = []
+        parts: list[ShingleBatch] = []
         waiting: list[bytes] = []
         size = 0
         for position, text in decode_batch(batch, positions, self.params, limits, forms):
@@ -332,8 +312,7 @@ class Shingler:
                     result.skipped.append((index, Reason.TOO_LARGE, _TOO_LONG))
                 parts.append(part)
                 waiting, size = [], 0
-        sets = made.replaced(decoded, parts).sets
-        return _drop(replace(result, sets=sets), np.array(bad, np.int64))
+        return _drop(result.replaced(decoded, parts), np.array(bad, np.int64))
 
     def shingle_texts(self, texts: list[bytes]) -> RaggedSets:
         """Return the sorted shingle sets of texts in valid UTF-8, perhaps of several parts.
@@ -351,9 +330,9 @@ class Shingler:
         made, too_long = self._shingle_texts(texts)
         if too_long:
             raise too_long_error(texts[too_long[0]])
-        return made.sets if self._in_order else made.sets.sort(), made.text_prints
+        return made.sets if self._in_order else made.sets.sort(), made.columns["text_prints"]
 
-    def _shingle_texts(self, texts: list[bytes]) -> tuple[_ShingledTexts, list[int]]:
+    def _shingle_texts(self, texts: list[bytes]) -> tuple[ShingleBatch, list[int]]:
         """Return sets in memory of their own, and which texts are too long and have empty sets.
 
         texts : valid UTF-8.
@@ -392,8 +371,9 @@ class Shingler:
         flags: NDArray[np.uint8],
         borders: int,
         cutting: Cutting | None = None,
-    ) -> tuple[_ShingledTexts, NDArray[np.uint8]]:
-        """Return the sets, valid until the next run, and the kernel's outcomes.
+    ) -> tuple[ShingleBatch, NDArray[np.uint8]]:
+        """Return the sets, valid until the next run, with their fingerprints, and the kernel's
+        outcomes.
 
         borders : as for `find_border`.
         """
@@ -422,7 +402,8 @@ class Shingler:
         sets = RaggedSets.from_sizes(values[:total], sizes)
         if is_bag:
             set_prints = fingerprint_sets(sets, params)
-        return _ShingledTexts(sets, set_prints, text_prints), outcomes
+        columns = {"fingerprints": set_prints, "text_prints": text_prints}
+        return ShingleBatch(batch.indices, sets, columns), outcomes
 
 
 def too_long_error(text: bytes) -> InputError:
@@ -452,12 +433,5 @@ def fingerprint_bytes(batch: TextBatch, params: ShingleParams) -> NDArray[np.uin
 def _drop(batch: ShingleBatch, bad: NDArray[np.int64]) -> ShingleBatch:
     """Return a batch without the documents at positions `bad`, whose sets are empty."""
     sets = RaggedSets.from_sizes(batch.sets.values, np.delete(batch.sets.sizes, bad))
-    return replace(
-        batch,
-        indices=np.delete(batch.indices, bad),
-        sets=sets,
-        set_prints=np.delete(batch.set_prints, bad),
-        byte_prints=np.delete(batch.byte_prints, bad),
-        text_prints=np.delete(batch.text_prints, bad),
-        forms=np.delete(batch.forms, bad),
-    )
+    columns = {name: np.delete(column, bad) for name, column in batch.columns.items()}
+    return replace(batch, indices=np.delete(batch.indices, bad), sets=sets, columns=columns)

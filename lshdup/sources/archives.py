@@ -29,10 +29,12 @@ from lshdup.sources.records import (
     RecordError,
     RecordFields,
     RecordList,
+    Spans,
     inner_path,
     most_unpacked,
     too_large_unpacked,
 )
+from lshdup.text.encodings import fits
 
 # --- zip ------------------------------------------------------------------------------------------
 
@@ -98,21 +100,18 @@ class ZipFile(Reader):
                 members.add(number, int(found.starts[row]), int(found.sizes[row]), name)
         return members.listed()
 
-    def texts(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-    ) -> Contents:
-        """Return the bytes of members. starts : first bytes of the headers."""
-        del lengths
-        found = _directory_of(self.file)
+    def texts(self, spans: Spans, buffer: Buffer) -> Contents:
+        """Return the bytes of members. spans : they begin at the headers."""
+        starts, found = spans[0], _directory_of(self.file)
         rows = np.searchsorted(found.starts, starts, side="right") - 1
         if not np.array_equal(found.starts[rows], starts) or rows.max() >= len(found.order):
             raise RecordError(Reason.CHANGED, "its archive is another one now")
         # No member reads the bytes of the next one: overlapping members make the worst bombs.
         most = _HEADER.size + 2 * _LONGEST_FIELD + found.packed[rows]
-        spans = np.minimum(found.starts[rows + 1] - starts, most)
-        data, places = read_spans(self.file, starts, spans, buffer)
-        view = data.data
-        each = zip(rows.tolist(), places.tolist(), spans.tolist(), strict=True)
+        sizes = np.minimum(found.starts[rows + 1] - starts, most)
+        read = read_spans(self.file, (starts, sizes), buffer)
+        view = read.text.data
+        each = zip(rows.tolist(), read.starts.tolist(), sizes.tolist(), strict=True)
         return join_contents(
             ((row, view[place : place + span]) for row, place, span in each),
             lambda member: _content(found, *member),
@@ -427,7 +426,7 @@ class WarcFile(ContentReader):
         if encoding == b"deflate":
             return _inflated(body, self.longest)
         # Many crawlers unpack the body, and keep the field.
-        if encoding == b"br" and not _is_utf8(body):
+        if encoding == b"br" and not fits(body, "utf-8"):
             raise RecordError(Reason.FORMAT, "a response packed by brotli")
         return body  # gzip and zstd are unpacked like a packed file
 
@@ -467,14 +466,6 @@ def _joined_chunks(body: bytes) -> bytes:
         parts.append(body[line + 2 : line + 2 + size])
         at = line + 2 + size + 2
     return b"".join(parts)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _inflated(body: bytes, longest: int) -> bytes:

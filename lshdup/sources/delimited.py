@@ -92,7 +92,7 @@ class DelimitedFile(ParsedFile):
         if field not in header.columns:
             message = no_field(field, header.columns, option, "column")
             raise RecordError(Reason.NO_TEXT, message)
-        at, lines = header.columns.index(field), read_lines(self.file, *spans)
+        at, lines = header.columns.index(field), read_lines(self.file, spans)
         return [split_row(line, header.delimiter)[at].encode("latin-1") or None for line in lines]
 
     def parser(self, *, ids: bool) -> Parse:
@@ -248,7 +248,7 @@ def _inspect_lines(
     blank, opens, closes = lengths == 0, np.zeros(len(starts), bool), np.zeros(len(starts), bool)
     whole, rest = _ends_of_cells(delimiter)
     read = np.flatnonzero(lengths <= longest)
-    for first, text, places in batches_of_lines(file, starts[read], lengths[read]):
+    for first, (text, places, *_) in batches_of_lines(file, (starts[read], lengths[read])):
         rows = read[first : first + len(places)]
         short = lengths[rows] == 1
         blank[rows[short]] = text[places[short]] == _RETURN

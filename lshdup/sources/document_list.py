@@ -453,7 +453,7 @@ class DocumentList:
             spans = locations.starts[some], locations.lengths[some]
             with suppress(OSError, RecordError):  # The file may be gone: a string is an id too.
                 path = self.file_path(number)
-                are_integers = self.record_files.have_integer_ids(path, kind, *spans)
+                are_integers = self.record_files.have_integer_ids(path, kind, spans)
                 for at in mine[are_integers].tolist():
                     names[at] = int(names[at])
         return names

@@ -18,7 +18,7 @@ from lshdup.base.skipped import Reason
 from lshdup.base.system import READ, pread_into
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
-from lshdup.sources.records import RecordError
+from lshdup.sources.records import RecordError, Spans
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
 KERNELS_KNOW_THE_SYSTEM = (
@@ -148,22 +148,15 @@ def read_files(
     return Contents(text, starts, lengths, failed)
 
 
-def read_spans(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return parts of an open file: a uint8 array that ends with PADDING, and where in it each part
-    begins.
+def read_spans(file: int, spans: Spans, buffer: Buffer) -> Contents:
+    """Return parts of an open file.
 
     Neighbours are read together. Raises RecordError if the file is shorter, and OSError as the
     system does.
 
-    Parameters
-    ----------
-    file : descriptor of the file.
-    starts, lengths : int64 arrays of shape (n,), bytes.
-    buffer : memory to read into.
-
+    file : descriptor of the file. buffer : memory to read into.
     """
+    starts, lengths = spans
     ends = starts + lengths
     gaps = starts[1:] - ends[:-1]
     cuts = np.flatnonzero((gaps < 0) | (gaps > _GAP)) + 1
@@ -180,7 +173,7 @@ def read_spans(
             place, start = place + got, start + got
     text[size:] = 0
     span = np.searchsorted(firsts, np.arange(len(starts)), side="right") - 1
-    return text, starts - starts[firsts][span] + offsets[:-1][span]
+    return Contents(text, starts - starts[firsts][span] + offsets[:-1][span], lengths)
 
 
 def _read(path: bytes, most: int) -> bytes:

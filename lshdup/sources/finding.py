@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file
 from lshdup.base.compression import CHUNK, bare_name
 from lshdup.base.forms import PAGE_ENDINGS
 from lshdup.base.mbox import LARGE, is_mailbox_file
@@ -211,7 +211,7 @@ class Finder:
         """
         if name in self.streams:
             return
-        folder, kind = usable_folder(self.run.arrays.folder()), self.params.stdin
+        folder, kind = self.run.arrays.folder, self.params.stdin
         message = f"{printable(name)} cannot be copied to {folder or tempfile.gettempdir()}"
         with explained(message, MORE_ROOM, InputError):
             copy = self.streams[name] = temporary_file(folder)

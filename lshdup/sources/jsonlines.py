@@ -69,19 +69,17 @@ class JsonLines(ParsedFile):
         return Rows(starts[lengths > 0], lengths[lengths > 0])
 
     def values(self, spans: Spans, field: str, option: str) -> Values:
-        found = [_scalar(bytes(line), field) for line in read_lines(self.file, *spans)]
+        found = [_scalar(bytes(line), field) for line in read_lines(self.file, spans)]
         if not any(found):
-            known = _fields(parse_object(bytes(next(read_lines(self.file, *spans)))))
+            known = _fields(parse_object(bytes(next(read_lines(self.file, spans)))))
             if field not in known:
                 raise RecordError(Reason.NO_TEXT, no_field(field, known, option))
         return found
 
-    def have_integer_ids(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
-        lines = read_lines(self.file, starts, lengths)
+    def have_integer_ids(self, spans: Spans) -> NDArray[np.bool_]:
+        lines = read_lines(self.file, spans)
         found = (_has_integer_id(bytes(line), self.fields.id) for line in lines)
-        return np.fromiter(found, bool, len(starts))
+        return np.fromiter(found, bool, len(spans[0]))
 
     def parser(self, *, ids: bool) -> Parse:
         """Return the parser of a record."""

@@ -28,6 +28,7 @@ from lshdup.sources.records import (
     RecordError,
     RecordList,
     SkippedRecord,
+    Spans,
     distinct_names,
 )
 from lshdup.text.sections import find_sections
@@ -78,29 +79,21 @@ def find_lines(file: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
     return first, last - first, np.searchsorted(first, np.concatenate([none, *suspects]))
 
 
-def batches_of_lines(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.uint8], NDArray[np.int64]]]:
-    """Yield lines together: the number of the first, and their bytes and places, as `read_spans`.
-
-    They are valid until the next.
-    """
-    ends, row = np.cumsum(lengths), 0
-    buffer = Buffer()
+def batches_of_lines(file: int, spans: Spans) -> Iterator[tuple[int, Contents]]:
+    """Yield lines together: the number of the first, and their bytes, valid until the next."""
+    starts, lengths = spans
+    ends, row, buffer = np.cumsum(lengths), 0, Buffer()
     while row < len(starts):
         stop = max(int(np.searchsorted(ends, ends[row] - lengths[row] + _READ_BYTES)), row + 1)
-        yield row, *read_spans(file, starts[row:stop], lengths[row:stop], buffer)
+        yield row, read_spans(file, (starts[row:stop], lengths[row:stop]), buffer)
         row = stop
 
 
-def read_lines(
-    file: int, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> Iterator[memoryview]:
+def read_lines(file: int, spans: Spans) -> Iterator[memoryview]:
     """Yield the bytes of lines, one after the other; valid until the next."""
-    for row, text, places in batches_of_lines(file, starts, lengths):
-        sizes = lengths[row : row + len(places)]
-        for place, length in zip(places.tolist(), sizes.tolist(), strict=True):
-            yield text.data[place : place + length]
+    for _, read in batches_of_lines(file, spans):
+        for place, length in zip(read.starts.tolist(), read.lengths.tolist(), strict=True):
+            yield read.text.data[place : place + length]
 
 
 def begins_of_lines(file: int, longest: int) -> Iterator[tuple[int, bytes]]:
@@ -138,7 +131,7 @@ def list_parsed(file: int, records: RecordList, parse: Parse) -> RecordList:
     ids: list[bytes] = []
     skipped = list(records.skipped)
     good = np.zeros(len(records.starts), bool)
-    for at, view in enumerate(read_lines(file, records.starts, records.lengths)):
+    for at, view in enumerate(read_lines(file, (records.starts, records.lengths))):
         try:
             ids.append(parse(view)[0])
             good[at] = True
@@ -171,14 +164,13 @@ class ParsedFile(ContentReader):
 class IdList(Reader):
     """A list of ids, of which each line is a document; `expansion.list_lines` finds them."""
 
-    def texts(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-    ) -> Contents:
+    def texts(self, spans: Spans, buffer: Buffer) -> Contents:
+        starts, lengths = spans
         there = starts + lengths <= os.fstat(self.file).st_size
         starts, lengths = starts * there, lengths * there
         shorter = RecordError(Reason.CHANGED, "its list has become shorter")
         failed = dict.fromkeys(np.flatnonzero(~there).tolist(), shorter)
-        return Contents(*read_spans(self.file, starts, lengths, buffer), lengths, failed)
+        return read_spans(self.file, (starts, lengths), buffer)._replace(failed=failed)
 
 
 class SplitFile(Reader):

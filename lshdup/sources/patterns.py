@@ -94,11 +94,10 @@ class Rules:
 
         Raise OSError if they cannot be read.
         """
-        top = whole = os.path.realpath(folder)
-        while not os.path.lexists(os.path.join(top, b".git")):  # noqa: PTH118 (bytes path)
-            if top == os.path.dirname(top):  # noqa: PTH120 (bytes path)
-                return cls.of(folder, None, cut)
-            top = os.path.dirname(top)  # noqa: PTH120 (bytes path)
+        whole = os.path.realpath(folder)
+        top = find_repository(whole)
+        if top is None:
+            return cls.of(folder, None, cut)
         steps = [] if top == whole else os.path.relpath(whole, top).split(b"/")
         rules = None
         for at, step in enumerate(steps):
@@ -120,6 +119,15 @@ class Rules:
                     return not pattern.takes_back
             rules = rules.above
         return is_folder and os.path.basename(name) == b".git"  # noqa: PTH119 (bytes path)
+
+
+def find_repository(folder: bytes) -> bytes | None:
+    """Return the top folder of the repository that a real path is in; None if it is in none."""
+    while not os.path.lexists(os.path.join(folder, b".git")):  # noqa: PTH118 (bytes path)
+        folder, below = os.path.dirname(folder), folder  # noqa: PTH120 (bytes path)
+        if folder == below:
+            return None
+    return folder
 
 
 def _read_patterns(path: bytes) -> tuple[_Pattern, ...]:

@@ -181,15 +181,12 @@ class Reader:
         """
         raise NotImplementedError
 
-    def texts(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-    ) -> Contents:
+    def texts(self, spans: Spans, buffer: Buffer) -> Contents:
         """Return the texts of some records, or their bytes, if `Kind.is_text` says so.
 
-        starts, lengths : int64 arrays of shape (n,), ascending, from `list_records`.
-        buffer : memory for the texts.
+        spans : ascending, from `list_records`. buffer : memory for the texts.
         """
-        return Contents(*read_spans(self.file, starts, lengths, buffer), lengths)
+        return read_spans(self.file, spans, buffer)
 
     def list_rows(self) -> Rows:
         """Return all rows of a file of JSON Lines or CSV. Raises as `list_records`."""
@@ -199,9 +196,7 @@ class Reader:
         """Return a field of some records of JSON Lines or CSV, as `RecordFiles.values` does."""
         raise NotImplementedError
 
-    def have_integer_ids(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def have_integer_ids(self, spans: Spans) -> NDArray[np.bool_]:
         """Return which records of JSON Lines have an integer as id, not a string.
 
         Raises as `list_records`. Parameters are as of `texts`.
@@ -231,12 +226,10 @@ class ContentReader(Reader):
         """Return the text of a record. Raises RecordError."""
         raise NotImplementedError
 
-    def texts(
-        self, starts: NDArray[np.int64], lengths: NDArray[np.int64], buffer: Buffer
-    ) -> Contents:
-        data, places = read_spans(self.file, starts, lengths, buffer)
-        view = data.data
-        each = zip(places.tolist(), lengths.tolist(), strict=True)
+    def texts(self, spans: Spans, buffer: Buffer) -> Contents:
+        read = read_spans(self.file, spans, buffer)
+        view = read.text.data
+        each = zip(read.starts.tolist(), read.lengths.tolist(), strict=True)
         return join_contents((view[at : at + size] for at, size in each), self.content)
 
 
@@ -314,46 +307,31 @@ class RecordFiles:
             listed = _below(name + b"/", listed)
         return listed and listed.kept_by(run)
 
-    def texts(
-        self,
-        path: bytes,
-        kind: Kind,
-        starts: NDArray[np.int64],
-        lengths: NDArray[np.int64],
-        buffer: Buffer,
-    ) -> Contents:
-        """Return the texts of some records of one file, or the bytes, if `Kind.is_text` says so.
+    def texts(self, path: bytes, kind: Kind, spans: Spans, buffer: Buffer) -> Contents:
+        """Return the texts of some records of one file, as `Reader.texts` does.
 
         Raises as `list_records` does.
 
-        Parameters
-        ----------
-        path : the file.
-        kind : what its records are.
-        starts, lengths : int64 arrays of shape (n,), ascending, from `list_records`.
-        buffer : memory for the texts.
-
+        path : the file. kind : what its records are.
         """
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
-                return parquet.texts(starts, self.longest, buffer)
+                return parquet.texts(spans[0], self.longest, buffer)
         with self.reader(path, kind) as reader:
-            return reader.texts(starts, lengths, buffer)
+            return reader.texts(spans, buffer)
 
-    def have_integer_ids(
-        self, path: bytes, kind: Kind, starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def have_integer_ids(self, path: bytes, kind: Kind, spans: Spans) -> NDArray[np.bool_]:
         """Return which records of one file have an integer as id, not a string. Raises as `texts`.
 
-        starts, lengths : int64 arrays of shape (n,), from `list_records`.
+        spans : from `list_records`, in any order.
         """
         if kind == Kind.PARQUET:
             with self._parquet_file(path) as parquet:
-                return np.full(len(starts), not parquet.has_text(self.fields.id))
+                return np.full(len(spans[0]), not parquet.has_text(self.fields.id))
         if kind != Kind.JSON:
-            return np.zeros(len(starts), bool)
+            return np.zeros(len(spans[0]), bool)
         with self.reader(path, kind) as reader:
-            return reader.have_integer_ids(starts, lengths)
+            return reader.have_integer_ids(spans)
 
     def values(self, path: bytes, kind: Kind, spans: Spans, field: str, option: str) -> Values:
         """Return a field of some rows of one file. spans : starts and lengths, as for `texts`.

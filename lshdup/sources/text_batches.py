@@ -170,7 +170,7 @@ def _read_parts(
         spans = locations.starts[mine], locations.lengths[mine]
         try:
             own = Buffer() if len(cuts) else buffer
-            read = documents.record_files.texts(path, kind, *spans, own)
+            read = documents.record_files.texts(path, kind, spans, own)
         except (OSError, RecordError) as error:
             read = Contents(
                 np.zeros(PADDING, np.uint8), *spans, dict.fromkeys(range(len(mine)), error)

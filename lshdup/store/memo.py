@@ -46,21 +46,24 @@ class Memo:
     said, and the run goes on without. A torn or damaged segment is removed.
 
     run, store : of the memo.
+    fields : fields of the records that are read.
+    is_checked : whether the content of the documents is read, whatever their times are: what
+        earlier runs knew of them may be wrong, is not found, and goes.
     shingle, sketch, shingle_filter : the definition of sets and signatures; without `sketch`, it is
         one of unfiltered sets.
-    fields : fields of the records that are read.
     """
 
     def __init__(
         self,
         run: Run,
         store: Store,
-        shingle: ShingleParams,
-        sketch: SketchParams | None,
-        shingle_filter: ShingleFilter | None,
         fields: RecordFields | None,
+        is_checked: bool,
+        shingle: ShingleParams,
+        sketch: SketchParams | None = None,
+        shingle_filter: ShingleFilter | None = None,
     ) -> None:
-        self._run, self._store = run, store
+        self._run, self._store, self._is_checked = run, store, is_checked
         header = store.describe(shingle, sketch, fields, b"", shingle_filter)
         self._header = {"corpus": "", **header}
         self._written_at, self._interval = time.monotonic(), PATIENCE
@@ -78,6 +81,8 @@ class Memo:
 
         with_sets : whether their sets are wanted too, where a segment has them.
         """
+        if self._is_checked:
+            return
         known = self._run.arrays.zeros(len(documents), np.bool_)
         left, resumed, segments = len(documents), 0, self._store.segments()
         first = self._kinds[-1]
@@ -230,52 +235,41 @@ class Memo:
 
     # --- the end of a run -------------------------------------------------------------------------
 
-    def save(self, collection: Collection, *kinds: str, is_checked: bool) -> None:
+    def save(self, collection: Collection, *kinds: str) -> None:
         """Save artifacts of a collection, the last of which is what later commands continue with.
 
         An artifact that they replace is kept in the memo, if it knows something of documents that
         are still there and that the collection does not know: other documents, another definition
         of them, or their sets. Segments that know nothing more are removed.
-
-        is_checked : whether the content of the documents was read, whatever their times are: what
-            earlier runs knew of them may be wrong, and goes.
         """
         store = self._store
-        looked_at = store.segments() if is_checked else self._used
+        looked_at = store.segments() if self._is_checked else self._used
         held = {name: self._load_held(name) for name in looked_at}
-        more = {
-            name: old
-            for name, old in held.items()
-            if self._is_kept(old, collection, is_checked=is_checked)
-        }
+        more = {name: old for name, old in held.items() if self._is_kept(old, collection)}
         rest = [old for old in more.values() if old is not None]
         for kind in kinds:
-            self.save_artifact(collection, kind, *rest, is_checked=is_checked)
+            self.save_artifact(collection, kind, *rest)
         store.make_current(kinds[-1], collection)
         for kind in self._kinds:
             if kind in kinds or not store.path(kind).exists():
                 continue
             old = self._load_held(kind)
             if old is None or old.unfiltered_identity != collection.unfiltered_identity:
-                keep = self._is_kept(old, collection, *rest, is_checked=is_checked)
-                store.drop(kind, keep=keep)
+                store.drop(kind, keep=self._is_kept(old, collection, *rest))
         for name in held:
             if name not in more:
                 store.drop(name)
         store.forget(list(more))
         note_kept(PARTS, kept=False)
 
-    def save_artifact(
-        self, collection: Collection, kind: str, *others: Collection, is_checked: bool
-    ) -> None:
+    def save_artifact(self, collection: Collection, kind: str, *others: Collection) -> None:
         """Save an artifact of a collection that is not yet the current one.
 
         others : what segments hold that stay.
 
         Makes room if the disk is full. Raises ArtifactError if that does not help.
         """
-        old = self._load_held(kind)
-        keep = self._is_kept(old, collection, *others, is_checked=is_checked)
+        keep = self._is_kept(self._load_held(kind), collection, *others)
         for _ in range(2):
             try:
                 self._store.save_collection(kind, collection, keep_old=keep)
@@ -292,20 +286,18 @@ class Memo:
             return self._store.load_collection(name, verify=False)
         return None
 
-    def _is_kept(
-        self, old: Collection | None, new: Collection, *others: Collection, is_checked: bool
-    ) -> bool:
+    def _is_kept(self, old: Collection | None, new: Collection, *others: Collection) -> bool:
         """Return whether a segment knows what a later run may want and no other collection does,
         and nothing that may be wrong, as of documents that were checked.
         """
         if old is None:
             return False
-        if is_checked and (find_unchanged(self._run, old.documents, new.documents) >= 0).any():
+        run, arrays = self._run, self._run.arrays
+        if self._is_checked and (find_unchanged(run, old.documents, new.documents) >= 0).any():
             return False
-        arrays = self._run.arrays
         missing = arrays.compute(len(old.documents), np.int64, rows_of)
         for each in (new, *others):
-            known = arrays.take(find_unchanged(self._run, each.documents, old.documents), missing)
+            known = arrays.take(find_unchanged(run, each.documents, old.documents), missing)
             unknown = arrays.find(known < 0)
             if _says_as_much(each, old):
                 missing = arrays.take(missing, unknown)

@@ -34,7 +34,7 @@ from lshdup.params import (
     ShingleParams,
 )
 from lshdup.text import encodings, html, office_types
-from lshdup.text.mail import HEADER_WINDOW, MailRules, bare_mail_file, mail_form
+from lshdup.text.mail import HEADER_WINDOW, bare_mail_file, mail_form
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -178,11 +178,7 @@ def _decode_text(data: bytes, path: bytes, params: ShingleParams) -> Text:
             return Text(reason=Reason.FORMAT, detail=detail)
     if b"\0" in data[: kernels.BINARY_WINDOW]:
         return Text(reason=Reason.BINARY)
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return _decode_undeclared(data, path, params)
-    return _text_or_page(data, path, params)
+    return _decode_unmarked(data, path, params)
 
 
 def decode_mails(mails: list[bytes], params: ShingleParams, limits: FormatLimits) -> list[Text]:
@@ -191,7 +187,7 @@ def decode_mails(mails: list[bytes], params: ShingleParams, limits: FormatLimits
         return []
     from lshdup.text.office_processes import extract_all, mail_type
 
-    found = extract_all(mails, mail_type(MailRules.of(params)), limits)
+    found = extract_all(mails, mail_type(params), limits)
     return [
         Text(each.utf8, each.reason, each.detail, form=Form.MAIL, office=MAIL) for each in found
     ]
@@ -213,7 +209,7 @@ def decode_record(
     if form == Form.MAIL:
         return decode_mails([bare_mail_file(data, None)], params, limits)[0]
     fields = data.removeprefix(codecs.BOM_UTF8).split(PART)
-    text = _decode_field(BLANK_LINE.join(fields), params)
+    text = _decode_unmarked(BLANK_LINE.join(fields), None, params)
     if text.form == Form.TEXT:
         text = replace(text, form=form)
     if len(fields) == 1 or text.reason is not None:
@@ -224,19 +220,9 @@ def decode_record(
     return replace(text, utf8=PART.join(fields))
 
 
-def _decode_field(data: bytes, params: ShingleParams) -> Text:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        if params.encoding:
-            return _decode_as(data, None, params, params.encoding)
-        return _decode_undeclared(data, None, params)
-    return _text_or_page(data, None, params)
-
-
 def _decompress(data: bytes, max_bytes: int) -> bytes | Text:
     if not compression.can_unpack(data):
-        return Text(reason=Reason.FORMAT, detail=compression.lacking())
+        return Text(reason=Reason.FORMAT, detail=compression.LACKING)
     try:
         inner = compression.unpacked(data, max_bytes)
     except compression.TooLongError:
@@ -275,8 +261,14 @@ def _decode_as(
     return _text_or_page(utf8, path, params, detected, codec)
 
 
-def _decode_undeclared(data: bytes, path: bytes | None, params: ShingleParams) -> Text:
-    """Decode bytes that are not UTF-8: as an HTML page declares, or as detected."""
+def _decode_unmarked(data: bytes, path: bytes | None, params: ShingleParams) -> Text:
+    """Decode a text without a byte-order mark: as UTF-8; else as the parameters say, as an HTML
+    page declares, or as detected.
+    """
+    if encodings.fits(data, "utf-8"):
+        return _text_or_page(data, path, params)
+    if params.encoding:
+        return _decode_as(data, path, params, params.encoding)
     if looks_like_html(data, path or b"") and (declared := html.CHARSET.search(data[:2048])):
         codec = encodings.look_up_codec(declared.group(1).decode("ascii"))
         # Five bytes have no character in Python's windows-1252, but have one in browsers.

@@ -102,7 +102,7 @@ def detect_codec(data: bytes) -> str:
         and not _IN_A_ROW.search(data)
         and not _DECLARED.search(data[:_DECLARED_WITHIN])
     )
-    if few and _fits(data, WESTERN):
+    if few and fits(data, WESTERN):
         return WESTERN
     # With two bytes a character, at least every other byte that is not ASCII has a neighbour that
     # is not ASCII either.
@@ -152,7 +152,8 @@ def _count_high(data: bytes) -> int:
     return len(data) - len(data.translate(None, _HIGH))
 
 
-def _fits(data: bytes, codec: str) -> bool:
+def fits(data: bytes, codec: str) -> bool:
+    """Return whether bytes are text by a codec of Python."""
     try:
         data.decode(codec)
     except UnicodeDecodeError:

@@ -88,11 +88,6 @@ class MailRules:
     headers: bool = False
     quotes: bool = True
 
-    @classmethod
-    def of(cls, params: ShingleParams) -> "MailRules":
-        """Return the rules that parameters of the command line mean."""
-        return cls(params.mail_headers, params.mail_quotes == "keep")
-
 
 DEFAULT_RULES = MailRules()
 

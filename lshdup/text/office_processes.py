@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING
 from lshdup.base.frozen import dataclass
 from lshdup.base.skipped import Reason
 from lshdup.base.system import can_bound_processes
-from lshdup.params import FormatLimits
+from lshdup.params import FormatLimits, ShingleParams
 from lshdup.text import office_worker
-from lshdup.text.mail import MailRules
 
 if TYPE_CHECKING:
     import resource
@@ -103,9 +102,9 @@ def extract_all(documents: list[bytes], file_type: str, limits: FormatLimits) ->
     return texts
 
 
-def mail_type(rules: MailRules) -> str:
-    """Return the type of mails that are read by these rules."""
-    return f"{office_worker.MAIL}{rules.headers:d}{rules.quotes:d}"
+def mail_type(params: ShingleParams) -> str:
+    """Return the type of mails that are read by these parameters."""
+    return f"{office_worker.MAIL}{params.mail_headers:d}{params.mail_quotes == 'keep':d}"
 
 
 def _extract_with(

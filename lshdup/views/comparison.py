@@ -174,7 +174,7 @@ def compare(
     similarity = float(jaccard(run, sets, left, right)[0])
     estimated = standard_error = None
     if sketch is not None and all(sets.sizes):
-        estimated = float(estimate(run, Sketcher(sketch).sketch(sets), left, right).similarity[0])
+        estimated = float(estimate(run, Sketcher(sketch).sketch(sets), left, right)[0])
         # The error at the true similarity, which is known here.
         standard_error = math.sqrt(similarity * (1 - similarity) / sketch.perms)
     texts: Alignment

@@ -25,7 +25,9 @@ from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import count_of, printable
+from lshdup.collection.collection import Collection
 from lshdup.collection.equal_files import digest_documents
+from lshdup.compare.results import Neighbours
 from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import ACCEPTED_FILE, ShingleParams
@@ -310,6 +312,25 @@ def find_files(lists: Sequence[DocumentList]) -> list[Path]:
     return sorted(filter(Path.is_file, found.values()))
 
 
+def without_accepted(
+    run: Run,
+    path: Path | None,
+    near: Neighbours,
+    collection: Collection,
+    document: NamedDocument,
+    text_prints: NDArray[np.uint64],
+) -> Neighbours:
+    """Return the near-duplicates of a document that are in no accepted pair with it.
+
+    text_prints : uint64 array of shape (1,), of the document. Else as of `find_accepted`.
+    """
+    n = len(near.documents)
+    prints = np.append(collection.prints.text_prints[near.documents], text_prints)
+    lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
+    accepted = find_accepted(run, path, lists, collection.shingle, prints, of=n)
+    return near.take(np.delete(np.arange(n), unpack_pairs(accepted)[0]))
+
+
 def read_prints(
     run: Run, documents: DocumentList, rows: NDArray[np.int64], texts: ShingleParams
 ) -> NDArray[np.uint64]:
@@ -323,10 +344,10 @@ def read_prints(
         batch = read_batch(documents, some, buffer)
         if len(batch.indices):
             made = shingler.shingle(batch)
-            prints[made.indices] = made.text_prints
+            prints[made.indices] = made.columns["text_prints"]
     for some in batches(run, documents, rows[prints[rows] == 0]):
         digests = digest_documents(documents, some, buffer)
-        prints[digests.indices] = digests.prints[:, 0]
+        prints[digests.indices] = digests.columns["byte_prints"]
     return prints
 
 

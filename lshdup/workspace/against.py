@@ -73,7 +73,12 @@ def load_sides(
     if other is not None:
         there = _load_store(run, other, request, fates, method)
         request.accept_source(there[0].documents, "--against")
-        request = _adopt_params(request, other, there[0])
+        # The parameters are those of the store.
+        remedy = f"leave that out, or run `lshdup index OTHER --store {other}` with it"
+        assert there[0].sketch is not None
+        for stored in (there[0].shingle, there[0].sketch):
+            check_conflict(str(other), stored, request.given, remedy)
+        request = replace(request, given={**_definition(there[0]), **request.given})
     store = run.store
     if store is not None and other is not None and store.folder.resolve() == other.resolve():
         if not request.documents:
@@ -202,16 +207,6 @@ def _load_store(
     except ArtifactError as error:
         error.hint = error.hint.replace(RERUN, f"run `lshdup index OTHER --store {folder}`")
         raise
-
-
-def _adopt_params(request: Request, folder: Path, stored: Collection) -> Request:
-    """Return the request with the parameters of a store. Refuse explicit ones that differ."""
-    remedy = f"leave that out, or run `lshdup index OTHER --store {folder}` with it"
-    assert stored.sketch is not None
-    for params in (stored.shingle, stored.sketch):
-        check_conflict(str(folder), params, request.given, remedy)
-    given = {**_definition(stored), **request.given}
-    return replace(request, given=given)
 
 
 def _definition(side: Collection) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.candidates import NO_ORIGINS, Sieve, candidate_pairs, say_large_bucket
 from lshdup.params import AcrossParams, BandParams, ClusterParams, PairParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources.document_list import DocumentList, names_of
 from lshdup.store import results_io
 from lshdup.views.mails import Mails
 from lshdup.workspace.index import IndexedCollection, load_or_build_index
@@ -93,7 +93,7 @@ class Comparison:
 
     def names(self, documents: NDArray[np.int64]) -> list[bytes]:
         """Return the names of documents (ascending int64 array) as typed from here."""
-        return self.tell(documents, DocumentList.typed_names)
+        return names_of(self.lists, documents)
 
     def tell(self, documents: NDArray[np.int64], of: Callable[..., Sequence[T]]) -> list[T]:
         """Return what a function says of documents (int64 array). of : called once for each side

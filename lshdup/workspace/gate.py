@@ -11,6 +11,7 @@ from lshdup.base.wording import printable
 from lshdup.collection.shared_documents import files_of, resolve_files
 from lshdup.errors import InputError
 from lshdup.sources.document_list import DocumentList
+from lshdup.sources.patterns import find_repository
 
 #: Files that git is asked about by their names; of more, it lists all that have ever changed.
 _FEW_FILES = 1000
@@ -20,15 +21,6 @@ _NOW = np.iinfo(np.int64).max
 
 #: Variables that a hook of git has, and that name another repository than the one of a folder.
 _OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-
-
-def find_repository(folder: bytes) -> bytes | None:
-    """Return the top folder of the repository that a real path is in; None if it is in none."""
-    while not os.path.lexists(os.path.join(folder, b".git")):  # noqa: PTH118 (bytes path)
-        folder, below = os.path.dirname(folder), folder  # noqa: PTH120 (bytes path)
-        if folder == below:
-            return None
-    return folder
 
 
 def find_change_times(documents: DocumentList, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:

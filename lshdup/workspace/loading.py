@@ -34,12 +34,7 @@ from lshdup.collection.equal_files import (
     forget_unread,
     leave_out_small,
 )
-from lshdup.collection.filtering import (
-    FilterRequest,
-    build_filter,
-    filter_collection,
-    read_template,
-)
+from lshdup.collection.filtering import build_filter, filter_collection, read_template
 from lshdup.collection.set_source import set_source
 from lshdup.compare.verification import SET_BYTES
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
@@ -151,9 +146,9 @@ def make_shingles(run: Workspace, request: Request) -> Collection:
     wanted = read_filter_request(run, request, shingle)
     documents = find_named(run, request, shingle, is_step=True)
     with run.writing():
-        memo = Memo(run, store, shingle, None, None, documents.record_fields)
+        memo = Memo(run, store, documents.record_fields, request.check_content, shingle)
         collection = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
-        memo.save(collection, "shingles", is_checked=request.check_content)
+        memo.save(collection, "shingles")
         if wanted is not None:
             shingle_filter = build_filter(run, collection, wanted)
             collection = filter_collection(run, collection, shingle_filter)
@@ -197,8 +192,8 @@ def load_or_build_filter(
     made = last.shingle_filter if last is not None else None
     if made is not None and made.params == wanted.params:
         return made
-    if not wanted.ignore_common:
-        return build_filter(run, None, wanted)
+    if not wanted.params.ignore_common:
+        return wanted
     shingles, _ = _load_or_read_sets(run, request)
     if shingles.shingle != shingle:
         message = "the store was made with other options than are shown"
@@ -262,13 +257,12 @@ def load_whole_documents(*sides: tuple[Workspace, Request]) -> list[Collection]:
         with run.writing():
             memo = None
             if run.store is not None:
-                fields = documents.record_fields
-                memo = Memo(run, run.store, WHOLE_DOCUMENTS, None, None, fields)
+                fields, is_checked = documents.record_fields, request.check_content
+                memo = Memo(run, run.store, fields, is_checked, WHOLE_DOCUMENTS)
             found = _collect(run, request, documents, WHOLE_DOCUMENTS, 0, memo=memo, only=only)
             found = complete(found, first)
             if memo is not None:
-                kept = forget_unread(found)
-                memo.save(kept, "bytes", is_checked=request.check_content)
+                memo.save(forget_unread(found), "bytes")
         request.accept(found.documents, True)
         made.append(leave_out_small(found, least))
         first += len(documents)
@@ -289,7 +283,7 @@ def _load_last_files(run: Workspace, request: Request) -> Collection:
 
 def read_filter_request(
     run: Workspace, request: Request, shingle: ShingleParams, last: Collection | None = None
-) -> FilterRequest | None:
+) -> ShingleFilter | None:
     """Read the template files of a request and return its filter; None for no filter.
 
     shingle : parameters of the sets to be filtered.
@@ -316,7 +310,7 @@ def read_filter_request(
     if made is not None and "min_tokens" not in request.given:
         least = made.params.least_shingles
     # The other side's, if it says so.
-    return FilterRequest(template, limit, request.given.get("least_shingles", least))
+    return ShingleFilter.requested(template, limit, request.given.get("least_shingles", least))
 
 
 # --- documents that are named ---------------------------------------------------------------------
@@ -357,7 +351,7 @@ def _sign_documents(
     request: Request,
     documents: DocumentList,
     shingle: ShingleParams,
-    wanted: FilterRequest | None,
+    wanted: ShingleFilter | None,
     memory: int,
 ) -> Collection:
     """Collect and save the signatures of documents.
@@ -368,23 +362,22 @@ def _sign_documents(
     unfiltered sets, which are collected first and saved. Without a store nothing is saved.
     """
     sketch, store, memo = merge_params(SketchParams, request.given), run.store, None
-    if wanted is not None and wanted.ignore_common:
+    fields, is_checked = documents.record_fields, request.check_content
+    if wanted is not None and wanted.params.ignore_common:
         if store is not None:
-            memo = Memo(run, store, shingle, None, None, documents.record_fields)
+            memo = Memo(run, store, fields, is_checked, shingle)
         whole = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
         stored = None
         if memo is not None and store is not None:
-            memo.save_artifact(whole, "shingles", is_checked=request.check_content)
+            memo.save_artifact(whole, "shingles")
             with suppress(ArtifactError, IndexError):  # A damaged artifact is rebuilt.
                 stored = store.load_collection("signatures", here=True)
         collection = _sign_sets(run, whole, sketch, wanted, stored)
         if memo is not None:
-            is_checked = request.check_content
-            memo.save(collection, "shingles", "signatures", is_checked=is_checked)
+            memo.save(collection, "shingles", "signatures")
         # shingles.npz holds the sets now; those of an unchanged folder are its own already.
         is_stored = store is not None and whole.read != 0
         return replace(collection, sets=None) if is_stored else collection
-    shingle_filter = build_filter(run, None, wanted) if wanted is not None else None
     is_slow = expects_office_documents(documents.names) or (
         store is not None and documents.has_packed_members
     )
@@ -396,13 +389,13 @@ def _sign_documents(
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
     keep = EVERY_SET if is_stream else max(memory, most if are_kept else 0)
     if store is not None:
-        memo = Memo(run, store, shingle, sketch, shingle_filter, documents.record_fields)
-    collection = _collect(run, request, documents, shingle, keep, sketch, shingle_filter, memo=memo)
+        memo = Memo(run, store, fields, is_checked, shingle, sketch, wanted)
+    collection = _collect(run, request, documents, shingle, keep, sketch, wanted, memo=memo)
     if memo is not None:
         # Sets that were too many to be kept are missing.
         with_sets = (is_slow or is_stream) and collection.sets is not None
         kinds = ("shingles", "signatures") if with_sets else ("signatures",)
-        memo.save(collection, *kinds, is_checked=request.check_content)
+        memo.save(collection, *kinds)
     return collection
 
 
@@ -424,9 +417,7 @@ def _collect(
     """
     previous: Iterable[Previous] = ()
     if memo is not None:
-        found: Iterator[Previous] = iter(())
-        if not request.check_content:
-            found = memo.find(documents, with_sets=keep != 0)
+        found = memo.find(documents, with_sets=keep != 0)
         first = next(found, None)
         previous = chain([first] if first is not None else [], found)
         if sketch is not None and (first is None or (first.rows < 0).any()):
@@ -443,7 +434,7 @@ def _sign_sets(
     run: Workspace,
     whole: Collection,
     sketch: SketchParams,
-    wanted: FilterRequest | None,
+    wanted: ShingleFilter | None,
     stored: Collection | None,
 ) -> Collection:
     """Filter and sketch the sets of a collection, or take the signatures that were made of them.
@@ -506,7 +497,7 @@ def _sign_last(
 
 
 def _check_signatures(
-    signatures: Collection, request: Request, wanted: FilterRequest | None
+    signatures: Collection, request: Request, wanted: ShingleFilter | None
 ) -> None:
     """Raise ArtifactError if signatures.npz was made with another filter or parameters."""
     made = FilterParams() if signatures.shingle_filter is None else signatures.shingle_filter.params

@@ -3,24 +3,26 @@ input.
 """
 
 import os
-import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.ragged import StringTable
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
+from lshdup.base.system import standard_input
 from lshdup.base.wording import did_you_mean, printable
+from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
-from lshdup.params import ShingleParams
+from lshdup.params import DEFAULT_FORMATS, ShingleParams
+from lshdup.shingling.shingler import Shingler, decode_batch, fingerprint_sets
+from lshdup.sources.document_list import DocumentList, typed_name
+from lshdup.sources.readers import is_archive
+from lshdup.sources.text_batches import TextBatch, read_batch
+from lshdup.text.decoding import Text
 from lshdup.workspace.request import merge_params
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from lshdup.base.run import Run
-    from lshdup.collection.collection import Collection
-    from lshdup.sources.document_list import DocumentList
-    from lshdup.sources.text_batches import TextBatch
-    from lshdup.text.decoding import Text
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class NamedDocument:
     name: bytes
     index: int = -1
     raw: bytes | None = None
-    collection: "Collection | None" = None
+    collection: Collection | None = None
     note: str = ""
 
     def utf8(self, params: ShingleParams) -> bytes:
@@ -46,19 +48,13 @@ class NamedDocument:
 
     def read(self, params: ShingleParams) -> "DocumentRead":
         """Return the document with its text. Raise InputError if it has none."""
-        from lshdup.text.decoding import Text
-
         batch = self._batch()
         is_ids = params.tokens == "ids"
         text = Text(self.ids()) if is_ids else self._decode(batch, params)
         return DocumentRead(self, int(batch.lengths[0]), text)
 
-    def _decode(self, batch: "TextBatch", params: ShingleParams) -> "Text":
+    def _decode(self, batch: TextBatch, params: ShingleParams) -> Text:
         """Decode the bytes of the document. Raise InputError if they are no text."""
-        from lshdup.params import DEFAULT_FORMATS
-        from lshdup.shingling.shingler import decode_batch
-        from lshdup.sources.readers import is_archive
-
         ((_, text),) = decode_batch(batch, [0], params, DEFAULT_FORMATS)
         if text.reason in (Reason.BINARY, Reason.FORMAT) and is_archive(self.name):
             message = f"{printable(self.name)} is an archive"
@@ -101,16 +97,10 @@ class NamedDocument:
         """Return the present bytes. Raise InputError if they cannot be read."""
         return self._batch().content(0)
 
-    def _batch(self) -> "TextBatch":
+    def _batch(self) -> TextBatch:
         """Return the document as a batch of its own. Raise InputError if it cannot be read."""
-        import numpy as np
-
-        from lshdup.base.skipped import Reason
-        from lshdup.sources.text_batches import TextBatch, read_batch
-
         if self.raw is not None:
             return TextBatch.of([0], [self.raw], [self.name])
-
         assert self.collection is not None
         batch = read_batch(self.collection.documents, np.array([self.index]))
         if batch.skipped:
@@ -129,14 +119,9 @@ class NamedDocument:
 
 
 def list_named(
-    run: "Run", documents: "Sequence[NamedDocument]"
-) -> "tuple[list[DocumentList], list[bytes]]":
+    run: Run, documents: Sequence[NamedDocument]
+) -> tuple[list[DocumentList], list[bytes]]:
     """Return documents in two lists: files, and documents of the store; and the names of all."""
-    import numpy as np
-
-    from lshdup.base.ragged import StringTable
-    from lshdup.sources.document_list import DocumentList
-
     files = {each.name: len(each.raw) for each in documents if each.raw is not None}
     stored = {each.index: each for each in documents if each.raw is None}
     stored = dict(sorted(stored.items(), key=lambda item: item[0]))
@@ -158,14 +143,12 @@ class DocumentRead:
 
     named: NamedDocument
     size: int
-    text: "Text"
+    text: Text
 
     def has_changed(self, params: ShingleParams) -> bool:
         """Return whether the document is of a collection that was made by these parameters, from
         another text.
         """
-        from lshdup.shingling.shingler import Shingler, fingerprint_sets
-
         collection = self.named.collection
         if collection is None or params != collection.shingle:
             return False
@@ -176,22 +159,23 @@ class DocumentRead:
         return bool(fingerprint_sets(sets, params)[0] != known)
 
 
-def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
+def look_up(
+    word: bytes, collection: Collection | None, *, only_stored: bool = False
+) -> NamedDocument:
     """Return the document that a word means: standard input (-), a name of the store, a file, or a
     unique tail of a name.
 
     A tail behind a slash is preferred: ``a.txt`` means ``docs/a.txt`` even if there is a
     ``docs/ba.txt``.
 
+    only_stored : whether a word means neither standard input nor a file, and nothing is said of
+        files elsewhere.
+
     Errors: InputError if the word means no document, or several.
     Cost: that of `DocumentList.find`; one pass over all names for a tail.
     """
-    import numpy as np
-
-    from lshdup.sources.document_list import typed_name
-
-    if word == b"-":
-        return NamedDocument(b"-", raw=sys.stdin.buffer.read())
+    if word == b"-" and not only_stored:
+        return NamedDocument(b"-", raw=standard_input().read())
     if collection is not None:
         documents = collection.documents
         home = documents.home
@@ -205,7 +189,8 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
         # Only in a small store, or one of other folders: a look at all files would cost too much.
         is_likely = len(documents.names.values) <= _FEW_BYTES
         is_likely |= any(map(documents.files.begins, (b"/", b"../")))
-        path = documents.find_file(os.fsdecode(word)) if index is None and is_likely else None
+        is_likely &= index is None and not only_stored
+        path = documents.find_file(os.fsdecode(word)) if is_likely else None
         index = documents.find(path) if path is not None else index
         if index is not None:
             return NamedDocument(
@@ -214,7 +199,7 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
         if not home and (example := documents.example_of(typed_name(word))):
             message = f"{printable(word)} holds several documents, which were indexed one by one"
             raise InputError(message, f"name one of them, as {printable(example)}")
-    if os.path.isfile(word):  # noqa: PTH113 (bytes path)
+    if not only_stored and os.path.isfile(word):  # noqa: PTH113 (bytes path)
         try:
             with open(word, "rb") as file:  # noqa: PTH123 (bytes path)
                 return NamedDocument(
@@ -223,9 +208,10 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
         except OSError as error:
             message = f"{printable(word)}: {error.strerror}"
             raise InputError(message) from None
+    is_folder = not only_stored and os.path.isdir(word)
     if collection is not None and word:
         names = collection.documents.names
-        tails = (b"/" + word,) if os.path.isdir(word) else (b"/" + word, word)
+        tails = (b"/" + word,) if is_folder else (b"/" + word, word)
         for tail in tails:
             found = names.ending_with(tail)
             if len(found) == 1:
@@ -244,14 +230,14 @@ def look_up(word: bytes, collection: "Collection | None") -> NamedDocument:
                     "give more of the name",
                     (*some, "…") if len(found) > 3 else tuple(some),
                 )
-    is_folder = os.path.isdir(word)
     what = "a folder" if is_folder else "no document of the store and no file"
+    hint = "name a file, or a document that `lshdup index DOCS` has seen"
+    if only_stored:
+        what, hint = "no document of these folders", "give its name, or the end of its name"
     message, question = f"{printable(word)} is {what}", ""
     if collection is not None and not is_folder:
         question = _suggest(word, collection)
-    raise InputError(
-        message, question or "name a file, or a document that `lshdup index DOCS` has seen"
-    )
+    raise InputError(message, question or hint)
 
 
 #: Bytes of all names up to which a note beside an answer is worth a search.
@@ -261,10 +247,8 @@ _FEW_BYTES = 1 << 22
 _FEW_NAMES = 200_000
 
 
-def _note_other_names(word: bytes, collection: "Collection | None") -> str:
+def _note_other_names(word: bytes, collection: Collection | None) -> str:
     """Return a note on a file whose name is also the end of a name of a small store; else ""."""
-    from lshdup.sources.document_list import typed_name
-
     if collection is None or len(collection.documents.names.values) > _FEW_BYTES:
         return ""
     names, name = collection.documents.names, typed_name(word)
@@ -284,7 +268,7 @@ def _split_name(name: bytes) -> tuple[str, str, str]:
     return (base, stem, ending) if stem else (base, base, "")
 
 
-def _suggest(word: bytes, collection: "Collection") -> str:
+def _suggest(word: bytes, collection: Collection) -> str:
     """Ask for a name of the store whose end resembles the word; "" if there is none."""
     if len(collection.documents.names) > _FEW_NAMES:
         return ""
@@ -298,8 +282,8 @@ def _suggest(word: bytes, collection: "Collection") -> str:
 
 
 def of_documents(
-    collection: "Collection | None", documents: "Sequence[NamedDocument]"
-) -> "Collection | None":
+    collection: Collection | None, documents: Sequence[NamedDocument]
+) -> Collection | None:
     """Return the collection if it holds any of the documents; else None.
 
     The parameters of a store hold for its own documents, not for files elsewhere.
@@ -307,9 +291,7 @@ def of_documents(
     return collection if any(each.index >= 0 for each in documents) else None
 
 
-def merge_shingle_params(
-    collection: "Collection | None", given: "Mapping[str, Any]"
-) -> ShingleParams:
+def merge_shingle_params(collection: Collection | None, given: Mapping[str, Any]) -> ShingleParams:
     """Return the parameters to show a document with: explicit ones over those of the store."""
     base = collection.shingle.to_json() if collection is not None and "tokens" not in given else {}
     return merge_params(ShingleParams, base | {**given})

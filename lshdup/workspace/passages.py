@@ -26,7 +26,7 @@ from lshdup.lsh.candidates import NO_ORIGINS
 from lshdup.params import AcrossParams, PassageParams, ShingleParams
 from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
-from lshdup.passages.sharing import SharingPairs, find_cover, find_sharing_pairs
+from lshdup.passages.sharing import SharingPairs, find_sharing_pairs
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.sources.document_list import DocumentList
 from lshdup.store.results_io import load_passages, save_passages
@@ -122,22 +122,25 @@ def find_sharing_documents(
         return _read_and_find(run, sides, shingle, params, across, find)
 
 
-def find_covering_documents(
+def find_with_document(
     run: Workspace,
     request: Request,
     last: Collection,
     document: NamedDocument,
     params: PassageParams,
-) -> tuple[PassagesFound[tuple[list[tuple[int, int, int]], int]], int]:
-    """Find the documents of the last run that together cover another one (`find_cover`, whose
-    numbers count the text), and return them and the number of its tokens.
+    find: Callable[..., T],
+) -> tuple[PassagesFound[T], int]:
+    """Find what a document has in common with the other documents of the last run, which are read
+    again, and return it and the number of its tokens.
+
+    find : `find_cover`, or `find_passages`; the document is number 0 of the answer.
     """
     shingle, documents = _with_order(last.shingle), last.documents
     text = Shingler(shingle, in_order=True).shingle_decoded([document.utf8(shingle)])[0]
     if document.index >= 0:
         rows = np.delete(np.arange(len(documents)), document.index)
         documents = documents.take(run, rows)
-    found = _read_and_find(run, [(request, documents)], shingle, params, None, find_cover, text)
+    found = _read_and_find(run, [(request, documents)], shingle, params, None, find, text)
     return found, len(text.values)
 
 
@@ -158,7 +161,17 @@ def _find_sides(
     of_other = replace(
         request, accept=lambda other, _read: request.accept_source(other, "--against")
     )
-    there = _find_others(run, of_other, others, other, shingle)
+    if other is None:
+        everything = replace(request.files, include=(), exclude=())
+        wanted = replace(of_other, documents=others, files=everything)
+        there = find_named(Workspace(run, apart=run.apart), wanted, shingle)
+    else:
+        held = load_last_collection(Workspace(run, Store(other), read_only=True), verify=True)
+        if held is None:
+            message = f"the store {other} holds no documents"
+            raise InputError(message, f"run `lshdup index OTHER --store {other}`")
+        there = held.documents
+        of_other.accept(there, False)
     return [(request, _leave_out_shared(run, documents, there)), (of_other, there)]
 
 
@@ -176,10 +189,10 @@ def _read_and_find(
     find : `find_passages`, or a function with the same parameters.
     text : the sequence of a text, which is a side by itself, before the others.
     """
-    expected = _plan_disk(run, run.arrays.folder(), [each for _, each in sides], shingle, params)
+    expected = _plan_disk(run, [each for _, each in sides], shingle, params)
     keeper, collections = SequenceKeeper(run, params, expected), []
     if text is not None:
-        made = replace(ShingleBatch.empty([]), indices=np.zeros(1, np.int64), sets=text)
+        made = ShingleBatch(np.zeros(1, np.int64), text)
         keeper.add(made.indices, keeper.keep_copy(made))
         keeper.finish()
     for request, documents in sides:
@@ -256,26 +269,6 @@ def _load_stored(
     return None if collection is None else (collection, params, passages)
 
 
-def _find_others(
-    run: Workspace,
-    request: Request,
-    others: tuple[bytes, ...],
-    store: Path | None,
-    shingle: ShingleParams,
-) -> DocumentList:
-    """Return the documents that --against names: those of a store, or of folders and files."""
-    if store is not None:
-        held = load_last_collection(Workspace(run, Store(store), read_only=True), verify=True)
-        if held is None:
-            message = f"the store {store} holds no documents"
-            raise InputError(message, f"run `lshdup index OTHER --store {store}`")
-        request.accept(held.documents, False)
-        return held.documents
-    everything = replace(request.files, include=(), exclude=())
-    wanted = replace(request, documents=others, files=everything)
-    return find_named(Workspace(run, apart=run.apart), wanted, shingle)
-
-
 def _leave_out_shared(
     run: Workspace, documents: DocumentList, others: DocumentList
 ) -> DocumentList:
@@ -291,11 +284,7 @@ def _leave_out_shared(
 
 
 def _plan_disk(
-    run: Workspace,
-    folder: Path | None,
-    lists: list[DocumentList],
-    shingle: ShingleParams,
-    params: PassageParams,
+    run: Workspace, lists: list[DocumentList], shingle: ShingleParams, params: PassageParams
 ) -> int:
     """Say how much disk the temporary files take, and return about how many anchors there are.
 
@@ -304,7 +293,7 @@ def _plan_disk(
     tokens = sum(int(each.spans.sum()) for each in lists) / _TOKEN_BYTES[shingle.tokens]
     anchors = int(2 * tokens / (plan_anchors(params)[1] + 1))
     planned = int(8 * tokens + _ANCHOR_BYTES * anchors)
-    place = folder or Path(tempfile.gettempdir())
+    place = run.arrays.folder or Path(tempfile.gettempdir())
     free = shutil.disk_usage(place).free
     line = f"temporary files of about {planned >> 20:,} MB in {place} ({free >> 20:,} MB are free)"
     if planned > free:

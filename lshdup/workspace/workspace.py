@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from lshdup.base.atomic import MORE_ROOM, usable_folder
+from lshdup.base.atomic import MORE_ROOM
 from lshdup.base.compression import PIP, is_lacking
 from lshdup.base.memory import Arrays
 from lshdup.base.run import Run
@@ -56,8 +56,7 @@ class Workspace(Run):
     ) -> None:
         arrays = run.arrays
         if store is not None and not read_only:
-            folder = store.folder
-            arrays = Arrays(run.memory, lambda: usable_folder(folder))
+            arrays = Arrays(run.memory, store.folder)
         super().__init__(arrays, run.jobs, run.progress, run.say, run.warn, run.detail, run.skipped)
         self.store = store
         if store is not None:

@@ -25,7 +25,7 @@ def is_mapped(array):
 
 
 def test_memory_is_used_up_then_files_and_is_given_back(tmp_path):
-    arrays = Arrays(32 * MB, lambda: tmp_path)
+    arrays = Arrays(32 * MB, tmp_path)
     first, second = arrays.empty(10 * MB, np.uint8), arrays.empty((2, 5 * MB), np.uint8)
     assert [is_mapped(each) for each in (first, second)] == [False, True]
     small = arrays.empty(MB, np.uint8)
@@ -43,7 +43,7 @@ def test_memory_is_used_up_then_files_and_is_given_back(tmp_path):
 
 def test_a_large_array_is_in_the_store_or_in_memory_without_one(tmp_path):
     shape = MOST_IN_MEMORY // 8 + 1
-    assert is_mapped(Arrays(1 << 40, lambda: tmp_path).empty(shape, np.uint64))
+    assert is_mapped(Arrays(1 << 40, tmp_path).empty(shape, np.uint64))
     assert not is_mapped(Arrays(1 << 40).empty(shape, np.uint64))
 
 
@@ -52,7 +52,7 @@ def test_a_disk_without_room_is_said_with_what_helps(tmp_path, monkeypatch):
     monkeypatch.setattr("lshdup.base.memory.allocate", failing(full))
     for folder in (tmp_path, None, tmp_path / "missing"):
         with pytest.raises(ArtifactError, match=f"{MB + 1:,} bytes: No space left") as raised:
-            Arrays(0, lambda folder=folder: folder).empty(MB + 1, np.uint8)
+            Arrays(0, folder).empty(MB + 1, np.uint8)
         where = tmp_path if folder == tmp_path else tempfile.gettempdir()
         assert raised.value.message.startswith(f"{where} has no room")
         assert "TMPDIR" in raised.value.hint
@@ -64,7 +64,7 @@ def test_strings_taken_in_pieces_are_those_taken_at_once(monkeypatch, tmp_path):
     whole = list(table.take(indices))
     monkeypatch.setattr("lshdup.base.ragged.ROWS_AT_ONCE", 64)
     monkeypatch.setattr("lshdup.base.memory._SMALL", 100)
-    arrays = Arrays(0, lambda: tmp_path)
+    arrays = Arrays(0, tmp_path)
     pieces = table.take(indices, arrays)
     assert is_mapped(pieces.values)
     assert list(pieces) == whole == [table[i] for i in indices.tolist()]
@@ -77,7 +77,7 @@ def test_slices_give_what_numpy_gives_at_once(monkeypatch, tmp_path, at_once):
     """Values, indices and orders; numbers of any size and sign, equal ones in their order."""
     monkeypatch.setattr(lshdup.base.memory, "ROWS_AT_ONCE", at_once)
     monkeypatch.setattr(lshdup.base.memory, "_SMALL", 0)
-    arrays, rng = Arrays(0, lambda: tmp_path), np.random.default_rng(3)
+    arrays, rng = Arrays(0, tmp_path), np.random.default_rng(3)
     for n in (0, 1, 2, 40):
         few = rng.integers(0, 4, n)
         keys = [
@@ -107,7 +107,7 @@ def test_strings_match_as_in_a_dictionary(monkeypatch, tmp_path, at_once):
     """Each string has the last equal one, also of those that are repeated or empty."""
     monkeypatch.setattr(lshdup.base.memory, "ROWS_AT_ONCE", at_once)
     monkeypatch.setattr(lshdup.base.memory, "_SMALL", 0)
-    arrays, rng = Arrays(0, lambda: tmp_path), np.random.default_rng(5)
+    arrays, rng = Arrays(0, tmp_path), np.random.default_rng(5)
     for n, m in ((0, 0), (0, 3), (3, 0), (1, 1), (40, 60), (60, 40)):
         old, new = ([b"%d" % i if i else b"" for i in rng.integers(0, 50, k)] for k in (n, m))
         rows = {string: row for row, string in enumerate(old)}
@@ -120,7 +120,7 @@ def test_strings_match_as_in_a_dictionary(monkeypatch, tmp_path, at_once):
 
 def test_an_array_grows_by_parts(tmp_path):
     """Its values are those of all parts, few at any time, and in a file beyond memory."""
-    arrays, parts = Arrays(0, lambda: tmp_path), [np.arange(i % 5) for i in range(1000)]
+    arrays, parts = Arrays(0, tmp_path), [np.arange(i % 5) for i in range(1000)]
     grown = GrowingArray(np.int64, arrays)
     assert grown.whole().tolist() == []
     for part in parts:
@@ -137,7 +137,7 @@ def test_an_array_grows_by_parts(tmp_path):
 def test_strings_of_parts_are_gathered(tmp_path):
     parts = [[b"a", b"", b"long" * 50], [], [b"\0"], [b"b" * 3000]]
     tables = (StringTable.from_strings(part) for part in parts)
-    gathered = StringTable.gather(tables, Arrays(0, lambda: tmp_path))
+    gathered = StringTable.gather(tables, Arrays(0, tmp_path))
     assert list(gathered) == [string for part in parts for string in part]
     assert list(StringTable.gather([])) == []
 

@@ -82,7 +82,7 @@ def test_every_scheme(run, corpus, sample_pairs, scheme):
 
 COUNTING = """
 import sys
-from lshdup.cli.commands import pairs_listing
+from lshdup.cli.listings import pairs as pairs_listing
 describe = pairs_listing._describe
 def counting(*arguments):
     print("a piece", file=sys.stderr)
@@ -358,6 +358,10 @@ def test_pipes(run, corpus, tmp_path):
 # --- help -----------------------------------------------------------------------------------------
 
 
+#: Commands that print no listing.
+PLAIN = ("index", "signatures", "shingle", "accept", "mcp")
+
+
 def examples(text):
     lines = map(str.strip, text.split("Examples:")[1].splitlines())
     return [line for line in lines if line.startswith("lshdup")]
@@ -376,8 +380,7 @@ def test_help(run, command):
     assert max(map(len, (short + text.partition("Examples:")[0]).splitlines())) <= 80
     titles = re.findall(r"^([A-Z][a-z ]+):$", text.partition("Examples:")[0], re.M)
     assert titles == [title for title in GROUPS if title in titles]
-    plain = command in ("index", "signatures", "shingle", "accept")
-    assert {"Options", "Output", "Running"} <= {*titles} or plain
+    assert {"Options", "Output", "Running"} <= {*titles} or command in PLAIN
     assert not re.search(r"\(tables? \d|\bR[1-5]\b|lecture|class experiment", text)
     variable = "LSHDUP_PERMS" if command == "curve" else "LSHDUP_STORE"
     assert f"[{variable}" in re.sub(r"\s+", " ", text)
@@ -397,7 +400,9 @@ def test_help_ends_with_examples_that_run(run, corpus, tmp_path, command):
     for line in found:
         process = running.shell(line, tmp_path)
         assert process.returncode == 0, (line, process.stderr)
-        assert process.stdout or command in ("shingle", "signatures", "index", "accept"), line
+        assert process.stdout or command in ("shingle", "signatures", "index", "accept", "mcp"), (
+            line
+        )
 
 
 @pytest.mark.parametrize("command", ["spark pairs", "spark clusters"])

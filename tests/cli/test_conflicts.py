@@ -38,6 +38,7 @@ report d --accepted f | --show-accepted | with --accepted
 query d --by passages | --threshold=0.9 --measure=jaccard --same=text | with --by passages
 query d --by passages | --show-accepted | with --by passages
 query d | --least=9 --gap=1 | without --by passages
+query - --lines | --measure=jaccard --by=similarity --show-accepted --format=json | with --lines
 query d --accepted f | --show-accepted | with --accepted
 accept a b | --from=- | with NAMES
 show a b --shared | --lines --measure=jaccard | with --shared

@@ -292,7 +292,7 @@ def test_a_library_that_is_missing_is_said_to_be(here, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match="need pyarrow"):
-        parquet._import_pyarrow()
+        parquet.import_pyarrow()
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_a_library_that_is_there_and_does_not_load_is_not_to_be_installed(here, 
     ],
 )
 def test_errors_that_are_no_defects(capsys, error, message, hint):
-    told = main._explain(error)
+    told = main.explain(error)
     assert told.message.startswith(message)
     assert told.hint.startswith(hint)
     assert bool(told.hint) == bool(hint)
@@ -344,7 +344,7 @@ def test_defects_show_where_they_are(capsys):
         try:
             raise error
         except Exception as raised:
-            told = main._explain(raised)
+            told = main.explain(raised)
         assert told.message == "this is a defect of lshdup"
         assert "Traceback" in capsys.readouterr().err
 

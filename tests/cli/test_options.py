@@ -204,6 +204,10 @@ NOT_SHOWN = {
         "--keep-case", "--no-normalize", "--join-hyphens", "--fold", "--hash", "--hash-key",
         "--seed",
     )
+} | {
+    f"mcp {max(each.opts, key=len)}": "Its answers need a client: tests/test_mcp.py."
+    for each in load_command("mcp").params
+    if isinstance(each, click.Option)
 }  # fmt: skip
 
 #: What an option needs beside lshdup: a module.

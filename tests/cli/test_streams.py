@@ -172,17 +172,29 @@ def test_a_stream_that_cannot_be_read(line, stdin, code, said, run, here):
     assert not (here / ".lshdup").exists()
 
 
-def test_a_terminal_and_a_closed_standard_input_send_nothing(here):
-    command = [sys.executable, "-m", "lshdup", "pairs", "-", "--stdin", "jsonl"]
+def test_a_terminal_and_a_closed_standard_input_send_nothing(run, here):
+    (here / "a").write_text("some words")
+    run("index a")
     ours, theirs = pty.openpty()
-    options = {"cwd": here, "env": clean_environment(), "capture_output": True, "check": False}
-    for source in (theirs, None):
-        close = None if source else lambda: os.close(0)
-        done = subprocess.run(command, stdin=source, preexec_fn=close, **options)
-        assert done.returncode == 2
-        assert b"standard input is a terminal, or closed" in done.stderr
+    with open(theirs, "rb") as terminal:
+        command = [sys.executable, "-m", "lshdup", "pairs", "-", "--stdin", "jsonl"]
+        done = subprocess.run(
+            command, stdin=terminal, env=clean_environment(), capture_output=True, check=False
+        )
     os.close(ours)
-    os.close(theirs)
+    assert done.returncode == 2
+    assert b"standard input is a terminal" in done.stderr
+    assert b"zcat FILE.gz | lshdup pairs - --stdin jsonl" in done.stderr
+    for line in (
+        "pairs - --stdin csv",
+        "query -",
+        "query - --lines",
+        "accept -",
+        "pairs --files-from -",
+    ):
+        closed = in_bash(f"lshdup {line} <&-", here)
+        assert closed.code == 2, closed
+        assert "standard input is closed" in closed.err
 
 
 def test_a_long_stream_takes_no_memory_and_leaves_no_file(here):

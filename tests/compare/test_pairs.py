@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import StringTable
-from lshdup.cli.commands.pairs_listing import describe_size
+from lshdup.cli.listings.pairs import describe_size
 from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.compare import expand_duplicates
 from lshdup.compare.expand_duplicates import expand_copies

@@ -34,7 +34,7 @@ def made_of(texts, **params):
 def levels_of(texts, **params):
     """Return (words of LEVELS, equal sets) of all pairs, by the program."""
     made = made_of(texts, **params)
-    prints = Fingerprints(made.byte_prints, made.text_prints)
+    prints = Fingerprints(made.columns["byte_prints"], made.columns["text_prints"])
     n = len(texts)
     pairs = {}
     for a, b in combinations(range(n), 2):
@@ -73,7 +73,7 @@ def test_fingerprints_of_texts_are_those_of_the_slow_program(params):
     texts = ["", "one", "One TWO three four five", "ﬁne ｆｕｌｌ Straße"]
     texts += ["日本語と the rest", "a\u0308 b"]
     texts += [" ".join(f"w{i % 7}" for i in range(n)) for n in range(40)]
-    found = made_of([text.encode() for text in texts], **params).text_prints
+    found = made_of([text.encode() for text in texts], **params).columns["text_prints"]
     options = {name: value for name, value in params.items() if name not in ("k", "bag")}
     assert found.tolist() == [reference.text_fingerprint(text, **options) for text in texts]
 
@@ -85,7 +85,7 @@ def test_no_two_texts_of_few_words_have_one_fingerprint():
     texts = {" ".join(words) for n in range(1, 9) for words in product("abc", repeat=n)}
     for n in (16, 17, 33):
         texts |= {" ".join("b" if i == at else "a" for i in range(n)) for at in range(n + 1)}
-    prints = made_of([text.encode() for text in sorted(texts)]).text_prints
+    prints = made_of([text.encode() for text in sorted(texts)]).columns["text_prints"]
     assert len(set(prints.tolist())) == len(texts) == 3 * (3**8 - 1) // 2 + 17 + 18 + 34
 
 
@@ -103,7 +103,7 @@ def test_a_changed_bit_of_a_lane_is_not_changed_back_by_its_next_word(secret):
     ids = np.arange(5, 14, dtype=np.uint64)
     changed = ids ^ np.array([0, 1 << 34, 0, 0, 0, 1 << 63, 0, 0, 0], np.uint64)
     texts = [" ".join(map(str, each.tolist())).encode() for each in (ids, changed)]
-    prints = made_of(texts, tokens="ids", k=1, secret=secret).text_prints
+    prints = made_of(texts, tokens="ids", k=1, secret=secret).columns["text_prints"]
     assert prints[0] != prints[1] != 0
 
 

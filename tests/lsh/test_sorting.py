@@ -42,7 +42,7 @@ def test_tables_and_exact_duplicates_depend_on_no_memory_and_no_threads(monkeypa
     firsts = [first.setdefault(p, d) if p else d for d, p in enumerate(fingerprints.tolist())]
     seen = set()
     for limit, jobs in ((0, 2), (1 << 62, 1), (1 << 62, 4)):
-        run = Run(Arrays(limit, lambda: tmp_path), jobs)
+        run = Run(Arrays(limit, tmp_path), jobs)
         duplicate_of = find_exact_duplicates(run, fingerprints)
         assert duplicate_of.tolist() == firsts
         members = documents_to_compare(run, duplicate_of, np.ones(2000, np.int64))

@@ -86,7 +86,10 @@ def test_program_text_and_prose_of_this_project_break_no_word():
     files = (path for kind in ("lshdup", "docs", "sample_corpus") for path in Path(kind).rglob("*"))
     texts = [path.read_bytes() for path in files if path.suffix in (".py", ".md", ".txt")]
     flags = np.concatenate(
-        [Shingler(ShingleParams()).shingle(TextBatch.of([0], [text])).text_prints for text in texts]
+        [
+            Shingler(ShingleParams()).shingle(TextBatch.of([0], [text])).columns["text_prints"]
+            for text in texts
+        ]
     )
     assert len(flags) > 100
     assert all(hide_hyphens(text, ShingleParams()) == text for text in texts)

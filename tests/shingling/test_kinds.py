@@ -123,7 +123,7 @@ def test_sets_of_small_texts_are_empty_and_others_unchanged(tokens, bag):
         for at, count in enumerate(counts):
             expected = whole.sets[at] if count >= least else np.zeros(0, np.uint64)
             assert np.array_equal(made.sets[at], expected), (texts[at], least)
-        assert np.array_equal(made.text_prints, whole.text_prints)
+        assert np.array_equal(made.columns["text_prints"], whole.columns["text_prints"])
 
 
 def test_small_documents_of_the_class_interface(here):

@@ -31,7 +31,7 @@ def rows_of(tmp_path, data, text="text", id_="", longest=LONG):
         made = {each.number: each.reason for each in listed.skipped}
         if len(listed.starts):
             spans = listed.starts, listed.lengths
-            data, starts, sizes, failed = reader.texts(*spans, Buffer())
+            data, starts, sizes, failed = reader.texts(spans, Buffer())
             for at, row in enumerate(listed.numbers.tolist()):
                 text = data[starts[at] : starts[at] + sizes[at]].tobytes()
                 made[row] = failed[at].reason if at in failed else text

@@ -39,7 +39,7 @@ def by_file(tmp_path, data, field="text", **fields):
         listed = reader.list_records()
         if not len(listed.numbers):
             return listed, []
-        text, starts, lengths, failed = reader.texts(listed.starts, listed.lengths, Buffer())
+        text, starts, lengths, failed = reader.texts((listed.starts, listed.lengths), Buffer())
     places = zip(starts.tolist(), lengths.tolist(), strict=True)
     texts = [text[start : start + length].tobytes() for start, length in places]
     return listed, [failed[at].reason if at in failed else each for at, each in enumerate(texts)]

@@ -140,10 +140,10 @@ def test_sets_that_were_not_expected_or_have_no_room(here, small, monkeypatch):
     every = set_source(Run.quiet(2), collection)(np.arange(N))
     empty, no_room = Arrays.empty, ("no room", "")
 
-    def little_room(arrays, shape, dtype):
+    def little_room(arrays, shape, dtype, *make):
         if dtype is np.uint64 and shape > 3:  # the elements of three sets
             raise ArtifactError(*no_room)
-        return empty(arrays, shape, dtype)
+        return empty(arrays, shape, dtype, *make)
 
     for make in (empty, little_room):
         monkeypatch.setattr(Arrays, "empty", make)
@@ -212,7 +212,7 @@ def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch
         texts[number] = texts[number - 1] + " more"
     write(here / "a.parquet", texts)
     before = answer("a.parquet", store=None)[0]
-    metadata = parquet._import_pyarrow()[1].ParquetFile("a.parquet").metadata
+    metadata = parquet.import_pyarrow()[1].ParquetFile("a.parquet").metadata
     chunk = metadata.row_group(1).column(0)
     data = bytearray((here / "a.parquet").read_bytes())
     at = chunk.dictionary_page_offset or chunk.data_page_offset
@@ -229,7 +229,7 @@ def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch
 def test_a_row_group_with_other_rows_than_it_says(here, said):
     """What follows is never taken for its rows."""
     write(here / "a.parquet", [str(number) for number in range(300)])
-    true = parquet._import_pyarrow()[1].ParquetFile("a.parquet")
+    true = parquet.import_pyarrow()[1].ParquetFile("a.parquet")
     groups = [true.metadata.row_group(at) for at in range(true.metadata.num_row_groups)]
     sizes = [group.num_rows for group in groups]
     sizes[1] = said * sizes[1] // 100

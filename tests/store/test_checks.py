@@ -12,7 +12,7 @@ import pytest
 
 from lshdup.base import atomic
 from lshdup.base.atomic import replace_file
-from lshdup.base.memory import mapped_array
+from lshdup.base.memory import Arrays
 from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection, ReadingNotes
 from lshdup.errors import ArtifactError
@@ -167,7 +167,7 @@ def test_the_folder_is_synced_after_a_file_was_replaced(tmp_path, monkeypatch):
 def test_signatures_are_mapped_where_the_system_cannot_allocate(tmp_path, monkeypatch):
     """macOS has no `posix_fallocate`; the room is taken all the same, before the work."""
     monkeypatch.delattr(os, "posix_fallocate")
-    mapped = mapped_array(tmp_path, (1000, 300), np.uint32)
+    mapped = Arrays(0, tmp_path).empty((1000, 300), np.uint32)
     assert mapped.shape == (1000, 300)
     assert not mapped.any()
     mapped[:] = 7

@@ -529,7 +529,7 @@ def test_a_batch_survives_a_mail_that_its_process_does_not():
     slow = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 1_000_000
     for at in (7, 8):
         mails[at] = slow
-    kind = processes.mail_type(MailRules())
+    kind = processes.mail_type(ShingleParams())
     read = processes.extract_all(mails, kind, FormatLimits(seconds=0.5))
     for at, each in enumerate(read):
         if mails[at] is slow:

@@ -12,6 +12,7 @@ COMMANDS = {
     "passages": "passages",
     "accept": "query:accept",
     "spark": "spark",
+    "mcp": "mcp",
     "shingle": "steps:shingle",
     "signatures": "steps:signatures",
     "index": "steps:index",

@@ -9,15 +9,12 @@ from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
     ClustersOptions,
-    accepted_options,
     across_option,
     against_option,
     check_option,
-    exact_option,
     keep_by_option,
     keep_options,
     list_columns,
-    max_bucket_option,
     memory_option,
     output_options,
     run_options,
@@ -68,9 +65,6 @@ Examples:
                  "connect."),
     same_options,
     check_option("groups"),
-    accepted_options,
-    exact_option,
-    max_bucket_option,
     memory_option,
     run_options,
     output_options,
@@ -96,6 +90,6 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
         options.keep_by or "",
     )
     with open_session(ctx, partial(removal.check_documents, options)) as session:
-        from lshdup.cli.commands.clusters_listing import list_groups
+        from lshdup.cli.listings.clusters import list_groups
 
         return list_groups(ctx, session, options, rule, target)

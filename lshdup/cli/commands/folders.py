@@ -12,11 +12,8 @@ from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_nothing
 from lshdup.cli.options import (
     FindOptions,
-    accepted_options,
     check_option,
-    exact_option,
     list_columns,
-    max_bucket_option,
     output_options,
     run_options,
     same_options,
@@ -53,9 +50,6 @@ Examples:
 """,
 )
 @table_options
-@accepted_options
-@exact_option
-@max_bucket_option
 @same_options
 @option("--containment", type=Share(), metavar="C", brief=True,
         default=FoldersOptions.containment,

@@ -9,14 +9,11 @@ from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
     PairsOptions,
-    accepted_options,
     across_option,
     against_option,
     check_option,
     collapse_option,
-    exact_option,
     list_columns,
-    max_bucket_option,
     measure_option,
     memory_option,
     pair_output_options,
@@ -78,9 +75,6 @@ Examples:
     plain_option("--changed-since", metavar="REF",
                   excludes=("--update-baseline", "--histogram", "--unmatched"),
                   help="Only pairs of documents that git says changed."),
-    accepted_options,
-    exact_option,
-    max_bucket_option,
     memory_option,
     run_options,
     pair_output_options,
@@ -104,18 +98,18 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
     removal.check_outputs(ctx, options)
     gate, updates = None, options.update_baseline
     if options.baseline is not None or options.changed_since is not None:
-        from lshdup.cli.commands.pairs_listing import Gate
+        from lshdup.cli.listings.pairs import Gate
 
         gate = Gate(options.baseline, options.changed_since, updates=updates)
     accept = gate.accept if gate is not None else partial(removal.check_documents, options)
     # If nothing is compared, the baseline stays as it is.
     with open_session(ctx, accept, check=True if updates else None) as session:
-        from lshdup.cli.commands import pairs_listing
+        from lshdup.cli.listings import pairs as listings
 
         if options.unmatched:
-            found = pairs_listing.list_unmatched(session, options, target)
+            found = listings.list_unmatched(session, options, target)
         elif options.histogram:
-            found = pairs_listing.list_histogram(session, options, target, options.plot)
+            found = listings.list_histogram(session, options, target, options.plot)
         else:
-            found = pairs_listing.list_pairs(ctx, session, options, target, gate)
+            found = listings.list_pairs(ctx, session, options, target, gate)
         return session.console.exit_code(0 if updates else found)

@@ -121,7 +121,7 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     wanted = PassageParams(options.least, options.max_documents, options.gap)
     with open_session(ctx, partial(_check_write, options)) as session:
-        from lshdup.cli.commands.passages_listing import print_pairs, print_passages
+        from lshdup.cli.listings.passages import print_pairs, print_passages
 
         if options.emit == "pairs":
             return print_pairs(session, options, target, wanted)

@@ -2,15 +2,15 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.system import standard_input
 from lshdup.base.wording import chance, count_of, printable
 from lshdup.cli.columns import Columns, columns_of
 from lshdup.cli.console import Console
@@ -28,18 +28,18 @@ from lshdup.cli.options import (
     same_option,
     store_options,
 )
-from lshdup.cli.output import OutputOptions, make_target, print_rows
+from lshdup.cli.output import OutputOptions, Target, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
-from lshdup.errors import InputError
-from lshdup.params import ACCEPTED_FILE, WHOLE_DOCUMENTS, PassageParams
-from lshdup.workspace.lookup import NamedDocument, list_named, look_up, merge_shingle_params
+from lshdup.errors import InputError, ParameterError
+from lshdup.params import ACCEPTED_FILE, DEFAULT_MAX_BYTES, STDIN, WHOLE_DOCUMENTS, PassageParams
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
     from lshdup.compare.sides import Side
     from lshdup.workspace.index import IndexedCollection, Query
+    from lshdup.workspace.lookup import NamedDocument
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,14 @@ class QueryOptions(OutputOptions):
     by: str
     least: int
     gap: int
+    lines: bool = False
     accepted: Path | None = None
     show_accepted: bool = False
 
 
-#: What has no meaning for passages.
+#: What has no meaning for passages, and what has none for lines.
 _OF_SETS = ("threshold", "measure", "same", "accepted", "show_accepted")
+_OF_NAMES = ("measure", "by", "accepted", "show_accepted", "format_", "nul", "output")
 
 
 @list_columns("query", "query-containment", "query-passages")
@@ -88,6 +90,9 @@ Examples:
     plain_option("--by", type=click.Choice(("similarity", "passages")), default="similarity",
                  brief=True, help="passages: the documents that together cover the text of DOC, "
                  "the one with the most new tokens first."),
+    plain_option("--lines", is_flag=True,
+                 help='Answer each line of standard input at once: {"id": …, "text": …}, or a '
+                      'string, by {"id": …, "matches": […]}.'),
     amend("least", "gap", requires=("--by passages",)),
     passage_options,
     accepted_options,
@@ -101,23 +106,26 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
     """Print the documents of the store that are near-duplicates of DOC: name, similarity, same (and
     DOC, if several are given).
 
-    DOC is a name in the store or its unique end, any other file, or - for standard input. The
-    store is that of the last run with DOCS; the similarity is exact. Same is bytes for equal files,
-    text for the same words in the same order, else empty. Of the documents of the answer those that
-    were deleted or changed since are counted; all others are not looked at.
+    DOC is a name in the store or its unique end, any other file, or - for standard input. The store
+    is that of the last run with DOCS; the similarity is exact. Same is bytes for equal files, text
+    for the same words in the same order, else empty. Documents of the answer that were deleted or
+    changed since are counted.
 
     With --measure containment, relation says which way: DOC is inside the document, holds it, or
-    both, if they have as many shingles. The sets of all documents are looked at.
-
-    With --by passages, a document is one that has passages with DOC which those before it have not:
-    new tokens of DOC, their share of DOC, and all tokens that it has in common with DOC. The list
-    ends where no document has --least new tokens. All documents are read.
+    both, if they have as many shingles. With --by passages, a document has passages with DOC which
+    those before it have not: new tokens, their share of DOC, and all tokens in common; all
+    documents are read. With --lines, matches that cannot be read again are verified by estimate.
     """
-    target = make_target(options)
-    words = options.docs
+    target, words = make_target(options), options.docs
+    if options.lines:
+        refuse(ctx, _OF_NAMES, "with --lines")
+        if words != (STDIN,):
+            message = "--lines reads standard input, and looks up no other document"
+            raise ParameterError(message, "lshdup query - --lines")
     with open_session(ctx) as session:
         from lshdup.workspace.index import load_or_build_index
         from lshdup.workspace.loading import load_signatures
+        from lshdup.workspace.lookup import look_up
 
         workspace, indexed = session.workspace, None
         if options.by == "passages":
@@ -133,6 +141,8 @@ def command(ctx: click.Context, options: QueryOptions) -> int:
         say_last_run(session.console, collection)
         if indexed is not None:
             say_contract(session.console, indexed.plan, indexed.params)
+            if options.lines:
+                return _answer_lines(session, indexed, options)
         several = len(words) > 1
         wide = several or target.style in ("json", "jsonl", "parquet")
         kind = "-passages" if options.by == "passages" else "" if indexed else "-containment"
@@ -164,7 +174,7 @@ def _rows(
     session: Session,
     collection: "Collection",
     indexed: "IndexedCollection | None",
-    documents: list[NamedDocument],
+    documents: "list[NamedDocument]",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of all documents. indexed : None for containment."""
@@ -186,18 +196,19 @@ def _rows(
 def _cover(
     session: Session,
     collection: "Collection",
-    documents: list[NamedDocument],
+    documents: "list[NamedDocument]",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of `query-passages` for all documents."""
     import numpy as np
 
-    from lshdup.workspace.passages import find_covering_documents
+    from lshdup.passages.sharing import find_cover
+    from lshdup.workspace.passages import find_with_document
 
     params = PassageParams(options.least, gap=options.gap)
     for each in documents:
-        found, size = find_covering_documents(
-            session.workspace, session.request, collection, each, params
+        found, size = find_with_document(
+            session.workspace, session.request, collection, each, params, find_cover
         )
         if not _may_be_near(session.console, collection, each, size):
             continue
@@ -218,7 +229,7 @@ def _cover(
 
 
 def _may_be_near(
-    console: Console, collection: "Collection", document: NamedDocument, size: int
+    console: Console, collection: "Collection", document: "NamedDocument", size: int
 ) -> bool:
     """Return whether a document has tokens, so that others may be near it, or say what it lacks.
 
@@ -249,26 +260,24 @@ def _find(
     indexed: "IndexedCollection | None",
     side: "Side",
     query: "Query",
-    document: NamedDocument,
+    document: "NamedDocument",
     options: QueryOptions,
 ) -> "Iterator[tuple[Cell, ...]]":
     """Yield the rows of a document, without its name."""
     import numpy as np
 
-    from lshdup.compare.scored_pairs import unpack_pairs
     from lshdup.compare.sides import LEVELS
     from lshdup.compare.verification import relations
-    from lshdup.workspace.accepted import find_accepted
+    from lshdup.workspace.accepted import without_accepted
     from lshdup.workspace.index import find_near
 
     same, threshold = options.same, options.threshold
     near = find_near(session.workspace, side, query, threshold, indexed)
-    n, run = len(near.documents), session.run
     if not options.show_accepted:
-        prints = np.append(collection.prints.text_prints[near.documents], query.prints.text_prints)
-        lists = [collection.documents.take(run, near.documents), *list_named(run, [document])[0]]
-        accepted = find_accepted(run, options.accepted, lists, collection.shingle, prints, of=n)
-        near = near.take(np.delete(np.arange(n), unpack_pairs(accepted)[0]))
+        text_prints = query.prints.text_prints
+        near = without_accepted(
+            session.run, options.accepted, near, collection, document, text_prints
+        )
     levels = query.prints.compare_to(collection.prints, near.documents)
     chosen = np.flatnonzero(levels >= LEVELS.index(same))[: options.top]
     near, levels = near.take(chosen), levels[chosen]
@@ -289,6 +298,86 @@ def _find(
         scores = [*shares, sizes.tolist(), relation]
     words = (LEVELS[level] for level in levels.tolist())
     return zip(names, *scores, words, strict=True)
+
+
+# --- texts that come line by line ---
+
+#: Bytes that are read at a time, and most of a line: a text may be as long as a file.
+_CHUNK, _LONGEST_LINE = 1 << 16, 2 * DEFAULT_MAX_BYTES
+
+
+def _answer_lines(session: Session, indexed: "IndexedCollection", options: QueryOptions) -> int:
+    """Answer the lines of standard input that have come, before others are read; return the exit
+    code.
+    """
+    from lshdup.api.index import Index
+    from lshdup.api.layers import Layer
+    from lshdup.compare.sides import LEVELS
+    from lshdup.params import Params
+
+    run, collection, console = session.run, indexed.collection, session.console
+    index = Index(run, Params(bands=indexed.params), Layer(run, collection, indexed.index))
+    wanted = LEVELS[LEVELS.index(options.same) :]
+    before = asked = found = failed = 0
+    with Target().stream() as out:
+        for lines in _read_batches(standard_input()):
+            read = [
+                _read_line(number, line, collection)
+                for number, line in enumerate(lines, before + 1)
+                if line.strip()
+            ]
+            before += len(lines)
+            near = iter(index.query_many([each.pop("text") for each in read if "text" in each]))
+            for answer in read:
+                if "error" not in answer:
+                    # As in the listing, of which `same` is null if neither is.
+                    listed = (each._asdict() | {"same": each.same or None} for each in next(near))
+                    some = (each for each in listed if each["same"] in wanted)
+                    answer["matches"] = [*islice(some, options.top)]
+                out.write(json.dumps(answer).encode() + b"\n")
+                asked, failed = asked + 1, failed + ("error" in answer)
+                found += bool(answer.get("matches"))
+            out.flush()
+    console.summarize(f"{count_of(asked, 'line')}, {found:,} of them with near-duplicates")
+    if failed:
+        message = f"{count_of(failed, 'line')} could not be looked up"
+        console.error(InputError(message, "an error instead of matches says why"))
+    return console.exit_code(found)
+
+
+def _read_batches(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """Yield the lines that have come, as soon as there is one. Of a line that is too long, only the
+    beginning is kept.
+    """
+    waiting, data = bytearray(), b"\n"
+    while data:
+        data = stream.read1(_CHUNK)  # type: ignore[attr-defined]
+        waiting += data
+        end = waiting.rfind(b"\n", len(waiting) - len(data)) + 1 if data else len(waiting)
+        if end:
+            yield bytes(waiting[:end]).removesuffix(b"\n").split(b"\n")
+        del waiting[:end], waiting[_LONGEST_LINE:]
+
+
+def _read_line(number: int, line: bytes, collection: "Collection") -> dict[str, Any]:
+    """Return the id of a line, and its text or an error. collection : what it is compared with."""
+    from lshdup.collection.from_texts import check_text
+
+    read: dict[str, Any] = {"id": number}
+    try:
+        given = json.loads(line)
+        if isinstance(given, str):
+            given = {"text": given}
+        if type(given.get("id")) in (str, int):  # Not true and false.
+            read["id"] = given["id"]
+        check_text(f"line {number}", given["text"], collection.shingle)
+    except InputError as error:
+        return read | {"error": error.message}
+    except (ValueError, RecursionError) as error:
+        return read | {"error": f"line {number} is no JSON: {error}"}
+    except (KeyError, AttributeError):
+        return read | {"error": f'line {number} is neither {{"text": …}} nor a string'}
+    return read | {"text": given["text"]}
 
 
 # --- what is no duplicate ---
@@ -342,6 +431,7 @@ def accept(ctx: click.Context, options: AcceptOptions) -> int:
     pairs = _read_pairs(options)
     with open_session(ctx) as session:
         from lshdup.workspace import accepted
+        from lshdup.workspace.lookup import look_up, merge_shingle_params
 
         collection = session.load_last_collection()
         is_text = collection is not None and collection.shingle != WHOLE_DOCUMENTS
@@ -394,7 +484,7 @@ def _read_pairs(options: AcceptOptions) -> list[tuple[str, bytes, bytes]]:
     without any, or for a line that is none.
     """
     names, hint = dict.fromkeys(options.names), "give lines as `lshdup pairs` prints them"
-    source = sys.stdin.buffer if tuple(names) == (b"-",) else options.from_
+    source = standard_input() if tuple(names) == (b"-",) else options.from_
     pairs = [] if b"-" in names else [("", *pair) for pair in combinations(names, 2)]
     for number, line in enumerate(source.read().split(b"\n") if source is not None else (), 1):
         where = f"line {number} of the list"
@@ -418,7 +508,7 @@ def _read_pairs(options: AcceptOptions) -> list[tuple[str, bytes, bytes]]:
     return pairs
 
 
-def _find_file(document: NamedDocument, folders: list[tuple[bytes, bytes]]) -> Path:
+def _find_file(document: "NamedDocument", folders: list[tuple[bytes, bytes]]) -> Path:
     """Return the file for the pairs of a document: in the folder of DOCS that holds it.
 
     folders : those of DOCS of the last run, their real paths and as typed.

@@ -8,11 +8,8 @@ from lshdup.base.system import is_stdout
 from lshdup.cli.help import define, option, plain_option, refuse
 from lshdup.cli.options import (
     ReportOptions,
-    accepted_options,
     against_option,
-    exact_option,
     keep_options,
-    max_bucket_option,
     measure_option,
     run_options,
     table_options,
@@ -35,11 +32,8 @@ Examples:
 """,
 )
 @table_options
-@accepted_options
 @measure_option
 @against_option("Only pairs of DOCS with documents of OTHER, and what they share")
-@exact_option
-@max_bucket_option
 @keep_options
 @option("--most", type=click.IntRange(1), metavar="N",
         show_default="100,000, as far as they fit into 8 MB",
@@ -84,7 +78,7 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
         where = "with --against" if options.against else "with --measure containment"
         refuse(ctx, ("keep", "prefer", "passages_of_corpus"), where)
     with open_session(ctx) as session:
-        from lshdup.cli.commands.report_page import write_page, write_shared_page
+        from lshdup.cli.listings.page import write_page, write_shared_page
 
         if is_of_pairs:
             return write_shared_page(session, options, target)

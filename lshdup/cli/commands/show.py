@@ -103,7 +103,7 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
         ClusterParams(prefer=options.prefer)  # is checked before anything is loaded
         with open_session(ctx) as session:
-            from lshdup.cli.commands.show_documents import show_group
+            from lshdup.cli.listings.documents import show_group
 
             return show_group(session, options, target)
     refuse(ctx, ("keep", "prefer"), "with two documents")
@@ -111,8 +111,8 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
         message = "A and B are both standard input"
         raise InputError(message, "name a file for one of them")
     with open_session(ctx) as session:
-        from lshdup.cli.commands.show_documents import show_documents
-        from lshdup.cli.commands.show_folders import are_folders, show_folders
+        from lshdup.cli.listings.documents import show_documents
+        from lshdup.cli.listings.folders import are_folders, show_folders
 
         last = session.load_last_collection()
         if are_folders(last, options.both):

@@ -26,7 +26,6 @@ from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
 from lshdup.params import ShingleParams
-from lshdup.workspace.lookup import NamedDocument
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
@@ -78,7 +77,7 @@ def shingle(ctx: click.Context, options: ShingleOptions) -> int:
         from lshdup.workspace.loading import make_shingles
 
         if options.show is not None:
-            from lshdup.cli.commands.show_documents import look_up_documents
+            from lshdup.cli.listings.documents import look_up_documents
 
             last = session.load_last_collection()
             (document,), _, params, chosen = look_up_documents(session, last, options.show)
@@ -176,6 +175,7 @@ def _say_most_common(session: Session, collection: "Collection") -> None:
     """Show with -v the text of the removed shingles that most documents have."""
     from lshdup.shingling.inspection import list_shingles
     from lshdup.workspace.loading import most_common_shingles
+    from lshdup.workspace.lookup import NamedDocument
 
     params, names, run = collection.shingle, collection.documents.names, session.workspace
     for shingle, count, index in most_common_shingles(run, collection, _MOST_COMMON):

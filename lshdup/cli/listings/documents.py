@@ -136,10 +136,12 @@ def _list_shingles(
 def _listing(comparison: Comparison) -> tuple[Columns, Iterator[tuple[Cell, ...]]]:
     """Return the columns, and the rows: the differences, or what is shared."""
     is_shared = isinstance(comparison.texts, SharedTexts)
-    return columns_of("show-shared" if is_shared else "show"), _rows(comparison.texts, is_shared)
+    columns = columns_of("show-shared" if is_shared else "show")
+    return columns, list_changes(comparison.texts, is_shared=is_shared)
 
 
-def _rows(texts: Alignment, is_shared: bool) -> Iterator[tuple[Cell, ...]]:
+def list_changes(texts: Alignment, *, is_shared: bool) -> Iterator[tuple[Cell, ...]]:
+    """Yield the rows of `show`, or of `show-shared`."""
     for change in texts.changes:
         kind, a, a_end, b, b_end = change
         of_a, of_b = (
@@ -187,8 +189,8 @@ def _picture(
     what they share.
     """
     noun, texts, by_lines = NOUNS[params.tokens], comparison.texts, options.by_lines
-    yield from _heads(a, b, comparison, params, target)
-    yield from _shares(comparison, options.measure, sketch)
+    yield from describe_documents(a, b, comparison, params, target.columns)
+    yield from describe_shares(comparison, options.measure, sketch)
     yield summarize(texts, noun)
     if by_lines is None:
         by_lines = not options.shared and have_same_lines(texts)
@@ -216,26 +218,35 @@ def _picture(
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 
-def _heads(
-    a: DocumentRead, b: DocumentRead, comparison: Comparison, params: ShingleParams, target: Target
+def describe_documents(
+    a: DocumentRead,
+    b: DocumentRead,
+    comparison: Comparison,
+    params: ShingleParams,
+    columns: int | None,
 ) -> Iterator[str]:
-    """Yield the lines that say what the documents are: one for each, if there is room."""
+    """Yield the lines that say what the documents are: one for each, if there is room.
+
+    columns : of a line; None: there is always room.
+    """
     heads, texts = [], (comparison.texts.a, comparison.texts.b)
-    columns = zip("AB", (a, b), texts, comparison.sizes, strict=True)
-    for letter, document, located, size in columns:
+    sides = zip("AB", (a, b), texts, comparison.sizes, strict=True)
+    for letter, document, located, size in sides:
         facts = [count_of(document.size, "byte")]
         facts += [_describe_format(document)] if params.tokens != "ids" else []
         facts += [count_of(len(located.tokens), NOUNS[params.tokens])]
         facts += [count_of(size, "shingle")]
         heads.append((f"{letter}  {printable(document.named.name)}:", ", ".join(facts)))
-    fits = target.columns is None or all(
-        len(name) + 1 + len(facts_line) <= target.columns for name, facts_line in heads
+    fits = columns is None or all(
+        len(name) + 1 + len(facts_line) <= columns for name, facts_line in heads
     )
     for name, facts_line in heads:
         yield from [f"{name} {facts_line}"] if fits else [name, f"   {facts_line}"]
 
 
-def _shares(comparison: Comparison, measure: str, sketch: SketchParams | None) -> Iterator[str]:
+def describe_shares(
+    comparison: Comparison, measure: str, sketch: SketchParams | None
+) -> Iterator[str]:
     """Yield the lines that say how much the shingle sets share."""
     shares = f"similarity {decimal(comparison.similarity)}"
     if isinstance(comparison.texts, SharedTexts):

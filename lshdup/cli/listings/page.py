@@ -17,10 +17,10 @@ from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.base.wording import count_of, printable, quote_command
 from lshdup.cli.commands.clusters import command as clusters_command
-from lshdup.cli.commands.passages_listing import PassageListing
 from lshdup.cli.console import Console
 from lshdup.cli.find_pairs import find_pairs, warn_of_changed
 from lshdup.cli.help import Option, is_set, is_typed
+from lshdup.cli.listings.passages import PassageListing
 from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes
 from lshdup.cli.options import ReportOptions
 from lshdup.cli.output import Target
@@ -225,7 +225,8 @@ def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
 
 def _describe_documents(session: Session) -> str:
     """Return the names in DOCS, or the store of the last run."""
-    last = f"the last run in the store {session.store and session.store.resolve()}"
+    store = session.workspace.store
+    last = f"the last run in the store {store and store.folder.resolve()}"
     return _join(session.request.documents) or last
 
 

@@ -49,6 +49,7 @@ from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
 from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, find_in_lists, names_of
+from lshdup.sources.patterns import find_repository
 from lshdup.views.mails import Mails
 from lshdup.workspace.accepted import (
     Accepted,
@@ -60,7 +61,7 @@ from lshdup.workspace.accepted import (
 )
 from lshdup.workspace.against import find_holders
 from lshdup.workspace.comparing import Comparison
-from lshdup.workspace.gate import Changes, find_change_times, find_repository
+from lshdup.workspace.gate import Changes, find_change_times
 
 if TYPE_CHECKING:
     from lshdup.evaluation.histogram import Step
@@ -121,7 +122,7 @@ def list_pairs(
     more = dict.fromkeys(("a_subject", "a_date", "b_subject", "b_date") if mails else (), TEXT)
     columns = columns_of(name, more, optional=opened.there is not None)
     if target.style not in ANNOTATIONS:
-        print_pieces(session.console, target, columns, _rows(listing, mails), listing.total)
+        print_pieces(session.console, target, columns, list_rows(listing, mails), listing.total)
         return listing.total
     from lshdup.views.annotations import github_lines, sarif_parts
 
@@ -147,7 +148,7 @@ def _write(
     removal.write(session, options, found.clusters, opened, [describe], copies_go=False)
 
 
-def _rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
+def list_rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
     """Yield the pairs with names instead of numbers of documents.
 
     mails : also subjects and dates of these.
@@ -203,7 +204,7 @@ def _find(listing: Listing, columns: Columns) -> "Iterator[Annotation]":
     of_bytes = listing.opened.here.shingle.of_bytes
     times = None if listing.times is None else listing.times()
     pairs = (pair for piece in listing.pieces() for pair in zip(*map(list, piece[:2]), strict=True))
-    rows = (row for piece in _rows(listing) for row in zip(*piece, strict=True))
+    rows = (row for piece in list_rows(listing) for row in zip(*piece, strict=True))
     for pair, row in zip(pairs, rows, strict=True):
         numbers = dict(zip(columns, row, strict=True))
         named = [(int(number), numbers.pop(side)) for number, side in zip(pair, "ab", strict=True)]

@@ -1,0 +1,147 @@
+"""`query - --lines`: each line of JSON is answered by one, before the next one is read."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lshdup.cli.commands import query
+from tests import reference
+from tests.cli.test_streams import in_bash, make_texts, rows_of
+from tests.running import clean_environment
+
+TEXTS = make_texts(12)
+
+
+@pytest.fixture
+def store(run, here):
+    (here / "rows.jsonl").write_bytes(rows_of(TEXTS))
+    run("index rows.jsonl -t 0.5")
+
+
+def test_an_answer_is_what_brute_force_finds_and_what_query_prints(store, run):
+    asked = [*make_texts(6), TEXTS[4] + " more", "unheard of", ""]
+    lines = b"".join(json.dumps(text).encode() + b"\n" for text in asked)
+    answers = [json.loads(line) for line in run("query - --lines -t 0.5", stdin=lines).lines]
+    assert [answer["id"] for answer in answers] == [*range(1, len(asked) + 1)]
+    sets = [set(reference.shingle_list(text)) for text in TEXTS]
+    for text, answer in zip(asked, answers, strict=True):
+        own = set(reference.shingle_list(text))
+        near = {
+            f"rows.jsonl:{at}": similarity
+            for at, other in enumerate(sets, 1)
+            if (similarity := len(own & other) / (len(own | other) or 1)) >= 0.5
+        }
+        assert {each["name"]: each["similarity"] for each in answer["matches"]} == near
+        printed = run("query - -t 0.5 --format jsonl", stdin=text.encode()).lines
+        of_both = answer["matches"], map(json.loads, printed)
+        shown, wanted = ([[*each.items()][:3] for each in rows] for rows in of_both)
+        assert shown == wanted
+        assert {each["verified"] for each in answer["matches"]} <= {"exact"}
+    assert sum(bool(answer["matches"]) for answer in answers) == 7
+    top = run("query - --lines -t 0.5 --top 1 --same text --check", stdin=lines, code=1).lines
+    matches = [json.loads(line)["matches"] for line in top]
+    assert [[each["same"] for each in some] for some in matches[:7]] == [["bytes"]] * 6 + [[]]
+
+
+def test_what_is_gone_is_an_estimate(store, run, here):
+    (here / "rows.jsonl").unlink()
+    done = run("query - --lines", stdin=rows_of([TEXTS[1] + " more"]), code=2)
+    matches = json.loads(done.out)["matches"]
+    assert "rows.jsonl:3: vanished" in done.err
+    assert [each["verified"] for each in matches] == ["estimate"] * 2
+
+
+def start(here, *more):
+    command = [sys.executable, "-m", "lshdup", "query", "-", "--lines", *more]
+    pipe = subprocess.PIPE
+    options = {"cwd": here, "env": clean_environment(), "stdin": pipe, "stdout": pipe}
+    return subprocess.Popen(command, stderr=pipe, **options)
+
+
+def test_a_pipeline_asks_before_it_writes(store, here):
+    """Each answer is there before the next line is sent; then the input ends, or Ctrl-C comes."""
+    for is_interrupted in (False, True):
+        with start(here) as process:
+            alarm = threading.Timer(120, process.kill)
+            alarm.start()
+            for at, row in enumerate(rows_of(TEXTS).splitlines(keepends=True)):
+                process.stdin.write(row[:20])
+                process.stdin.flush()
+                process.stdin.write(row[20:])
+                process.stdin.flush()
+                assert json.loads(process.stdout.readline())["id"] == f"n{at}"
+            if is_interrupted:
+                process.send_signal(signal.SIGINT)
+            else:
+                process.stdin.close()
+            assert process.stdout.read() == b""
+            said = process.stderr.read()
+            assert process.wait() == (130 if is_interrupted else 0), said
+            assert (b"12 lines, 12 of them with near-duplicates" in said) != is_interrupted
+            alarm.cancel()
+
+
+def test_a_reader_that_leaves_is_no_error(store, here):
+    (here / "many.jsonl").write_bytes(rows_of(TEXTS) * 2000)
+    done = in_bash("lshdup query - --lines -q < many.jsonl | head -n 1", here).ok()
+    assert json.loads(done.out)["id"] == "n0"
+
+
+@pytest.mark.parametrize(
+    ("line", "id_", "error"),
+    [
+        ("no", 2, "line 2 is no JSON"),
+        ('{"text": "cut', 2, "line 2 is no JSON"),
+        ("[" * 100_000, 2, "line 2 is no JSON"),
+        (b"\xff", 2, "line 2 is no JSON"),
+        ("3", 2, 'line 2 is neither {"text": …} nor a string'),
+        ('["text"]', 2, "line 2 is neither"),
+        ('{"id": "x"}', "x", "line 2 is neither"),
+        ('{"id": "x", "text": null}', "x", "is null, not str"),
+        ('{"id": [], "text": 3}', 2, "is int, not str"),
+        ('{"id": 9, "text": "\\ud800"}', 9, "cannot be UTF-8"),
+    ],
+)
+def test_a_line_without_a_text_has_an_error(line, id_, error, store, run):
+    """The others are answered, and blank lines are none."""
+    line = line if isinstance(line, bytes) else line.encode()
+    row = rows_of(TEXTS[:1])
+    result = run("query - --lines", stdin=row + line + b"\n\n \n" + row, code=2)
+    first, other, last = map(json.loads, result.lines)
+    assert first == last
+    assert first["matches"][0]["name"] == "rows.jsonl:1"
+    assert (other["id"], *other) == (id_, "id", "error")
+    assert error in other["error"]
+    assert "1 line could not be looked up" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [("rows.jsonl", "no other document"), ("- rows.jsonl", "no other document"), ("", "DOC...")],
+)
+def test_lines_come_from_standard_input_only(arguments, said, store, refused):
+    assert said in refused(f"query {arguments} --lines")
+
+
+@given(st.lists(st.text("ab\n", max_size=9)), st.integers(1, 5))
+def test_lines_are_cut_whatever_comes_together(parts, longest):
+    class Stream:
+        def read1(self, _):
+            return parts.pop(0).encode() if parts else b""
+
+    parts = [part for part in parts if part]
+    data, most = "".join(parts), max(map(len, parts), default=0)
+    query_longest, query._LONGEST_LINE = query._LONGEST_LINE, longest
+    try:
+        lines = [line.decode() for batch in query._read_batches(Stream()) for line in batch]
+    finally:
+        query._LONGEST_LINE = query_longest
+    wanted = data.removesuffix("\n").split("\n") if data else []
+    assert [line[:longest] for line in lines] == [line[:longest] for line in wanted]
+    assert all(len(line) <= longest + most for line in lines)
