@@ -339,19 +339,19 @@ def test_a_store_of_texts_is_opened_from_anywhere(here, monkeypatch):
 
 
 WRONG = [
-    (lambda i: i.query(None), InputError, "text of document '0' is NoneType, not str"),
+    (lambda i: i.query(None), InputError, "text of document '0' is null, not str"),
     (lambda i: i.query(b"one"), InputError, "is bytes, not str"),
     (lambda i: i.query_many("one"), InputError, "documents are given as str"),
-    (lambda i: i.query_many(["one", None]), InputError, "text of document '1' is NoneType"),
+    (lambda i: i.query_many(["one", None]), InputError, "text of document '1' is null"),
     (lambda i: i.query("one", 1.5), ParameterError, "threshold is 1.5; it must be above 0"),
     (lambda i: i.query("one", 0.001), ParameterError, "cannot meet a pair of similarity 0.001"),
-    (lambda i: i.add("b", None), InputError, "text of document 'b' is NoneType"),
+    (lambda i: i.add("b", None), InputError, "text of document 'b' is null"),
     (lambda i: i.add(7, "one"), InputError, "name of document 7 is int, not str"),
     (lambda i: i.add("b", "x \ud800"), InputError, "cannot be UTF-8"),
     (lambda i: i.add("a", "one"), InputError, "there is a document called 'a' already"),
     (lambda i: i.add_many({"b": "x", "a": "y"}), InputError, "called 'a' already"),
     (lambda i: i.add_many({"b": "x", "c": b"y"}), InputError, "text of document 'c' is bytes"),
-    (lambda i: i.add_many(["x", None]), InputError, "text of document '1' is NoneType"),
+    (lambda i: i.add_many(["x", None]), InputError, "text of document '1' is null"),
     (lambda i: i.remove("b"), KeyError, "no document is called 'b'; names: 'a'"),
     (lambda i: i.of("b"), KeyError, "no document is called 'b'; names: 'a'"),
 ]
@@ -379,7 +379,7 @@ def test_what_cannot_be_opened_is_refused(here, run):
     for ask, error, said in (
         (lambda: opened("empty"), InputError, "empty: there are no documents in it"),
         (lambda: opened("nowhere"), InputError, "nowhere"),
-        (lambda: opened(["a", None]), InputError, "is NoneType, not str"),
+        (lambda: opened(["a", None]), InputError, "is null, not str"),
         (lambda: opened("made", 128), ArtifactError, "was made with num_permutations 64, not 128"),
         (lambda: opened("made", k=2), ArtifactError, "was made with k 3, not 2"),
         (lambda: opened("made", templates=["x"]), ParameterError, "templates is given, but"),
