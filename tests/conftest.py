@@ -166,6 +166,15 @@ def pytest_unconfigure(config):
         reporter.write_line(f"skipped: {', '.join(sorted(extras))}")
 
 
+def write_files(folder, contents):
+    """Write files below a folder, which need not be there: {name: text, or bytes}."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        path = Path(folder, os.fsdecode(name))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
 def failing(error):
     """A function that raises an error, whatever it is given."""
 

@@ -36,7 +36,7 @@ from lshdup.sources.text_batches import TextBatch, read_batch
 from lshdup.text import html
 from lshdup.text.decoding import decode
 from tests import reference
-from tests.conftest import ROOT, part
+from tests.conftest import ROOT, part, write_files
 from tests.documents import find, list_tokens, reasons
 from tests.running import clean_environment
 from tests.shingling.test_text import SPICY
@@ -143,8 +143,7 @@ def test_a_folder_of_everything(run, tmp_path):
     folder = tmp_path / "all"
     (folder / "sub/deeper").mkdir(parents=True)
     contents = {name: CONTENTS[name] for name in KNOWN}
-    for name, (data, _) in contents.items():
-        (folder / name).write_bytes(data)
+    write_files(folder, {name: data for name, (data, _) in contents.items()})
     odd = [b"new\nline", b"tab\t", b"\xff\xfe", b"-rf", b"=1+1", b"n" * 255, b"a\rb", b" "]
     odd += [b"\x1b[2J\x1b]0;x\x07", "gpj.\u202eexe".encode()]
     for name in odd:
@@ -200,9 +199,7 @@ NOTHING = [{}, {"a": b"", "b": b"\n"}, {"a": b"one two"}, {"a": b"...", "b": b"?
     ("contents", "options"), part(product(NOTHING, ["", "--exact", "--tokens char"]), 3)
 )
 def test_folders_of_nothing(run, tmp_path, contents, options):
-    (tmp_path / "d").mkdir()
-    for name, data in contents.items():
-        (tmp_path / "d" / name).write_bytes(data)
+    write_files(tmp_path / "d", contents)
     assert run(f"pairs d {options}").out == b""
 
 
@@ -260,8 +257,7 @@ def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
 
 def test_links_to_what_is_no_file(here):
     os.mkdir("d")
-    for name in ("d/file", "elsewhere"):
-        (here / name).write_text("text")
+    write_files(here, dict.fromkeys(("d/file", "elsewhere"), "text"))
     links = {"zero": "/dev/zero", "self": "self", "nowhere": "no-such-file", "again": "../d"}
     for name, target in (links | {"the-same": "file", "link": "../elsewhere"}).items():
         os.symlink(target, f"d/{name}")
@@ -299,8 +295,7 @@ def outcome(made):
 
 def test_files_that_change_between_listing_and_reading(here):
     names = ("gone", "grown", "endless", "shrunk", "same", "pipe", "folder")
-    for name in names:
-        (here / name).write_text(TEXT)
+    write_files(here, dict.fromkeys(names, TEXT))
     documents, _ = find(*names, max_bytes=1000)
     for name in ("gone", "pipe", "folder"):
         os.remove(name)
@@ -377,8 +372,7 @@ def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     of all.
     """
     text = " ".join([f"{i * 7919 % 1_000_003:06}" for i in range(3_000_000)]).encode()
-    for name in "abcd":
-        (tmp_path / name).write_bytes(name.encode() + text)
+    write_files(tmp_path, {name: name.encode() + text for name in "abcd"})
     (tmp_path / "small").write_text("small")
     peaks = [peak_of(tmp_path, "shingle", *names, "-j4", "-q") for names in (["small"], "abcd")]
     sets = 4 * 8 * 1_000_003
@@ -407,8 +401,7 @@ LETTERS = string.ascii_letters
 def test_a_document_takes_the_memory_that_the_page_says(tmp_path, text, tokens, tags, options):
     """docs/explanation/guarantees.md: and no less than half of it, or the page would be wrong."""
     text = text()
-    (tmp_path / "d").write_text(text)
-    (tmp_path / "small").write_text("<html>small" if tags else "small")
+    write_files(tmp_path, {"d": text, "small": "<html>small" if tags else "small"})
     peaks = [
         peak_of(tmp_path, "index", name, "-j1", "-q", "--store", f"of {name}", *options)
         for name in ("small", "d")
@@ -418,8 +411,7 @@ def test_a_document_takes_the_memory_that_the_page_says(tmp_path, text, tokens, 
 
 
 def test_a_document_for_which_the_memory_is_not_enough_is_left_out(here, monkeypatch):
-    (here / "a").write_text(TEXT)
-    (here / "b").write_bytes(b"x" * (5 << 20))
+    write_files(here, {"a": TEXT, "b": b"x" * (5 << 20)})
     documents, _ = find("a", "b")
 
     def read(documents, indices, buffer):
@@ -438,8 +430,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_BYTES", 0)
     sizes = [5000, 9000, 90, 5, 6000, 1, 7000, 100, 30, 50, 8000, 1]
     names = [f"{i:02}" for i in range(len(sizes))]
-    for name, size in zip(names, sizes, strict=True):
-        (here / name).write_text("x" * size)
+    write_files(here, {name: "x" * size for name, size in zip(names, sizes, strict=True)})
     documents, _ = find(*names)
     monkeypatch.setattr(batches, "batches", lambda _, __, todo: iter(todo.reshape(-1, 1)))
     under_way, most = [], []

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import subprocess
 import sys
 import types
 from dataclasses import replace
@@ -34,7 +33,7 @@ from lshdup.store.store import Store
 from lshdup.text import office_processes
 from lshdup.workspace.loading import load_last_collection, load_sets, load_signatures
 from lshdup.workspace.request import Request
-from tests.conftest import failing, open_workspace
+from tests.conftest import failing, open_workspace, write_files
 from tests.documents import find, listed, reasons
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -45,44 +44,11 @@ GONE = OSError(errno.EIO, "Input/output error")
 def here(here):
     """Three near-duplicates."""
     Path("d").mkdir()
-    for number in range(3):
-        Path(f"d/{number}").write_text(f"{TEXT} {number}")
+    write_files(".", {f"d/{number}": f"{TEXT} {number}" for number in range(3)})
     return here
 
 
 # --- files that go, or cannot be read -------------------------------------------------------------
-
-
-def test_a_file_that_cannot_be_read_is_named(here, run):
-    run("index d -q")
-    assert "/proc/self/mem: Input/output error" in run("query /proc/self/mem", code=2).err
-    err = run("pairs d/0 /proc/self/mem --no-store", code=2).err
-    assert "/proc/self/mem: unreadable (Input/output error)" in err
-    assert "1 unreadable" in err
-    err = run("pairs nowhere/at/all", code=2).err
-    assert "nowhere/at/all" in err
-    assert "did you mean" not in err
-
-
-def test_a_member_of_a_group_that_is_gone(here, run):
-    run("clusters d -q -t 0.5")
-    os.unlink("d/2")
-    shown = run("show d/0 -t 0.5", code=2)
-    assert "d/2" in shown.err
-    assert b"1 of 1: 1" in shown.out  # of the variants that are left
-
-
-def test_removed_shingles_have_their_words_again(here, run):
-    run("shingle d --ignore-common 0.5 -q")
-    assert "different documents: 'some words that'" in run("shingle d --ignore-common 0.5 -v").err
-
-
-def test_the_order_of_many_docs_that_is_not_kept(here, run):
-    names = [f"d/{number:03}.txt" for number in range(120)]
-    for number, name in enumerate(names):
-        Path(name).write_text(f"{TEXT} {number}")
-    first = run("pairs", *reversed(names), "-q", "--histogram", "-t", "0.5")
-    assert run("pairs -q --histogram -t 0.5").out == first.out
 
 
 @pytest.mark.parametrize(
@@ -112,8 +78,7 @@ def test_a_link_that_goes_while_files_are_found(here, monkeypatch):
 
 
 def test_a_list_of_ids_that_goes(here):
-    Path("ids").write_text("a 1 2 3\n")
-    Path("gone").write_text("b 1 2 3\n")
+    write_files(".", {"ids": "a 1 2 3\n", "gone": "b 1 2 3\n"})
     names = StringTable.from_strings([b"gone", b"ids"])
     files = DocumentList(names, np.array([8, 8]), np.array([0, 0]))
     Path("gone").unlink()
@@ -130,13 +95,6 @@ def test_what_cannot_be_looked_into_is_no_mailbox_and_no_dump(here):
 def test_a_page_of_a_dump_that_is_damaged():
     with pytest.raises(RecordError, match="its XML is damaged"):
         archives.WikiDump(0, RecordFields(), 100).content(memoryview(b"<page><text>a</page>"))
-
-
-def test_names_of_fields_that_msgspec_does_not_take(here, run):
-    rows = ({"a\\": f"{TEXT} {number}"} for number in range(3))
-    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    found = run("pairs rows.jsonl --text-field", "a\\", "-q", "-t", "0.5")
-    assert len(found.rows) == 3
 
 
 def test_a_template_that_cannot_be_listed(here, monkeypatch):
@@ -160,13 +118,6 @@ def test_documents_that_are_not_there():
 
 
 # --- programs, locks and libraries ----------------------------------------------------------------
-
-
-def test_git_that_is_not_there(here, run):
-    subprocess.run(["git", "init", "-q"], check=True)
-    err = run("pairs d --changed-since HEAD", env={"PATH": "nowhere"}, code=2).err
-    assert "--changed-since needs git, which is not there" in err
-    assert "install git" in err
 
 
 def test_no_process_can_be_started(monkeypatch):
@@ -214,8 +165,7 @@ def test_temporary_files_where_open_files_stay(tmp_path, monkeypatch):
     """As on Windows, which removes no open file: what is a day old is of no run."""
     monkeypatch.setattr(atomic, "CAN_MOVE_OPEN_FILES", False)
     new, old, folder = (f"{PREFIX}{8 * letter}{SUFFIX}" for letter in "nof")
-    for name in (new, old, "own.tmp"):
-        (tmp_path / name).write_text("text")
+    write_files(tmp_path, dict.fromkeys((new, old, "own.tmp"), "text"))
     (tmp_path / folder).mkdir()
     for name in (old, folder, "own.tmp"):
         os.utime(tmp_path / name, (0, 0))

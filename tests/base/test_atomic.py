@@ -13,7 +13,7 @@ import pytest
 
 from lshdup.base import atomic
 from lshdup.base.atomic import PREFIX, SUFFIX, Folder, remove_own_temporary_files, replace_file
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_files
 
 
 def write(path, content):
@@ -182,8 +182,7 @@ def test_only_files_of_ours_are_opened(tmp_path):
 
 def test_only_temporary_files_are_removed(tmp_path):
     others = [f"{PREFIX}abcd{SUFFIX}", f"x{PREFIX}abcd_123{SUFFIX}", f"{PREFIX}abcd_123", "notes"]
-    for name in [*others, f"{PREFIX}abcd_123{SUFFIX}"]:
-        (tmp_path / name).write_text("x")
+    write_files(tmp_path, dict.fromkeys([*others, f"{PREFIX}abcd_123{SUFFIX}"], "x"))
     (tmp_path / f"{PREFIX}ffffffff{SUFFIX}").symlink_to("notes")
     (tmp_path / f"{PREFIX}00000000{SUFFIX}").mkdir()
     Folder(tmp_path).remove_temporary_files()

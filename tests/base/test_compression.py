@@ -21,7 +21,7 @@ from lshdup.base.compression import NoRoomError, PackedError, TooLongError, unpa
 from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.text.decoding import decode
-from tests.conftest import ROOT, ZSTD, failing, many, require
+from tests.conftest import ROOT, ZSTD, failing, many, require, write_files
 
 zstd = require("parquet", ZSTD)
 
@@ -109,11 +109,8 @@ def test_a_packed_document_is_what_is_in_it(packer):
 
 def test_without_zstd(run, tmp_path):
     """Counted, the pip command once; and read as soon as it is there."""
-    (tmp_path / "d").mkdir()
-    for name in ("a.zst", "b.zst"):
-        (tmp_path / "d" / name).write_bytes(zstd_packed(TEXT))
-    (tmp_path / "d/c").write_bytes(TEXT)
-    (tmp_path / "r.jsonl.zst").write_bytes(zstd_packed(b'{"text":"a"}\n'))
+    write_files(tmp_path / "d", {name: zstd_packed(TEXT) for name in ("a.zst", "b.zst")})
+    write_files(tmp_path, {"d/c": TEXT, "r.jsonl.zst": zstd_packed(b'{"text":"a"}\n')})
     (tmp_path / "no").mkdir()
     (tmp_path / "no/sitecustomize.py").write_text(f"import sys; sys.modules[{ZSTD!r}] = None")
     without = {"PYTHONPATH": f"{tmp_path}/no{os.pathsep}{ROOT}"}
@@ -151,8 +148,7 @@ def test_bombs_cost_no_more_than_is_allowed(tmp_path, ending, packer):
     for name in names[:2]:
         bomb(tmp_path / name, 300 << 20, packer)
         assert os.stat(tmp_path / name).st_size < 3 << 20
-    (tmp_path / f"c{ending}").write_bytes(gzip.compress(TEXT))
-    (tmp_path / "d").write_bytes(TEXT)
+    write_files(tmp_path, {f"c{ending}": gzip.compress(TEXT), "d": TEXT})
     peaks, pipe, environment = [], subprocess.PIPE, {**os.environ, "PYTHONPATH": str(ROOT)}
     for documents, code in ((names[2:], 0), (names, 2)):
         command = [sys.executable, "-m", "lshdup", "pairs", *documents, "--max-bytes", str(3 << 20)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lshdup.base import system
-from tests.conftest import ROOT, part
+from tests.conftest import ROOT, part, write_files
 from tests.running import clean_environment
 from tests.store.disturbed import at_most
 
@@ -74,8 +74,7 @@ def test_the_main_commands(tmp_path, lacking, run):
 
 def test_office_documents_and_mails_are_refused_politely_without_processes(tmp_path):
     mail = "From: a@example.org\nTo: b@example.org\nSubject: x\n\nA text of a mail.\n"
-    (tmp_path / "a.eml").write_text(mail)
-    (tmp_path / "b.txt").write_text("one two three four")
+    write_files(tmp_path, {"a.eml": mail, "b.txt": "one two three four"})
     said = run_without(WINDOWS, "pairs", ".", "-v", "--no-store", folder=tmp_path).stderr.decode()
     assert "office documents and mails are read on Linux and macOS only" in said
     assert "Traceback" not in said

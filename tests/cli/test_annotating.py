@@ -203,62 +203,6 @@ def test_parquet_keeps_schema_metadata_and_values(run, here):
     }
 
 
-def test_rows_with_the_id_of_another_are_of_its_group(run, here):
-    rows = [("a", BASE[0]), ("a", BASE[0]), ("b", BASE[1]), ("a", BASE[2]), ("c", BASE[0])]
-    (here / "a.jsonl").write_text("".join(f'{{"id":"{i}","text":"{t}"}}\n' for i, t in rows))
-    run("clusters a.jsonl --id-field id --no-store --annotate b.jsonl -q", code=2)
-    found = [json.loads(line) for line in (here / "b.jsonl").read_text().splitlines()]
-    assert [[row[name] for name in ANNOTATIONS] for row in found] == [
-        [1, "a", 1.0, None, 3], [1, "a", 1.0, "bytes", 3], [None, "b", 1.0, None, 1],
-        [None, None, None, None, 1], [1, "a", 1.0, "bytes", 3],
-    ]  # fmt: skip
-
-
-def test_several_files_and_another_side(run, here):
-    for name, texts in {"a": BASE[:3], "b": BASE[1:4], "old": BASE[3:]}.items():
-        lines = [json.dumps({"text": text}) + "\n" for text in texts]
-        (here / f"{name}.jsonl").write_text("".join(lines))
-    run("clusters a.jsonl b.jsonl --against old.jsonl --no-store --annotate out -q")
-    found = [
-        json.loads(line)
-        for name in "ab"
-        for line in (here / f"out/{name}.jsonl").read_text().splitlines()
-    ]
-    assert [(row[KEPT], row[SIZE]) for row in found] == [
-        ("a.jsonl:1", 1), ("a.jsonl:2", 2), ("a.jsonl:3", 2),
-        ("a.jsonl:2", 2), ("a.jsonl:3", 2), ("old.jsonl:1", 2),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("a.jsonl --annotate a.jsonl", "is one of the documents"),
-        ("a.jsonl --annotate ./x/../a.jsonl", "is one of the documents"),
-        ("a.jsonl b.csv --annotate note.txt", "is no folder"),
-        ("a.jsonl --annotate b.csv", "does not end like a file of JSON Lines"),
-        ("a.jsonl --annotate - --emit drop", "cannot both go to standard output"),
-        ("a.jsonl --annotate o.jsonl --removed o.jsonl", "are both o.jsonl"),
-        ("note.txt --annotate o.jsonl", "not all documents are rows"),
-        ("there.jsonl --annotate o.jsonl", "has a field 'duplicate_group_size' already"),
-        ("there.csv --annotate o.csv", "has a field 'duplicate_kept' already"),
-        ("there.parquet --annotate o.parquet", "has a field 'duplicate_same' already"),
-        ("a.jsonl --text-field x --annotate o.jsonl", "nothing was compared"),
-    ],
-)
-def test_what_cannot_be_annotated_is_refused(refused, here, line, why):
-    (here / "x").mkdir()
-    (here / "a.jsonl").write_text('{"text":"some words"}\n')
-    (here / "b.csv").write_text("text\nsome words\n")
-    (here / "note.txt").write_text("some words")
-    (here / "there.jsonl").write_text('{"text":"w"}\n{"text":"v","duplicate_group_size":1}\n')
-    (here / "there.csv").write_text("text,duplicate_kept\nsome words,1\n")
-    pq.write_table(pa.table({"text": ["a b"], "duplicate_same": ["x"]}), here / "there.parquet")
-    before = {path.name: path.read_bytes() for path in here.glob("*.*")}
-    assert why in refused(f"clusters {line} --no-store")
-    assert {path.name: path.read_bytes() for path in here.glob("*.*")} == before
-
-
 # --- what is kept ---------------------------------------------------------------------------------
 
 VALUES = {
@@ -382,66 +326,15 @@ def test_values_are_ordered_as_python_orders_them(tmp_path_factory, written, lea
     assert RUN.arrays.order(len(documents), keys).tolist() == order
 
 
-def test_what_is_preferred_comes_before_a_field_and_a_rule_behind_it(run, here):
-    for name, score in {"a": 1, "b": 3, "c": 3}.items():
-        (here / f"{name}.jsonl").write_text(json.dumps({"text": BASE[0], "m": {"s": score}}))
-    line = "clusters a.jsonl b.jsonl c.jsonl --no-store -q --emit keep --keep-by m.s"
-    assert run(line).lines == ["b.jsonl:1"]
-    assert run(f"{line} --prefer c.jsonl:*").lines == ["c.jsonl:1"]
-    assert run(f"{line} --prefer a.jsonl:*").lines == ["a.jsonl:1"]
-    (here / "whole.txt").write_text(BASE[0])
-    line = line.replace("clusters", "clusters whole.txt")
-    assert run(line).lines == ["whole.txt"]  # no `rm` can remove a row
-
-
-def test_a_store_knows_what_was_kept_by(run, here):
-    rows = [{"text": BASE[0], "s": n % 3} for n in range(6)]
-    (here / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert run("clusters a.jsonl --emit keep -q").lines == ["a.jsonl:1"]
-    assert run("clusters --emit keep -q --keep-by s").lines == ["a.jsonl:3"]
-    assert run("clusters --emit keep -q --keep-by s:least").lines == ["a.jsonl:1"]
-    assert run("clusters --emit keep -q --keep-by s").lines == ["a.jsonl:3"]
-
-
-def test_values_of_a_file_that_has_changed_are_not_read(run, here):
-    """Its rows are said and in no group, as without the option; the others are as they were."""
-    for name, text in (("a", BASE[0]), ("b", BASE[1])):
-        rows = [{"text": text, "s": n} for n in range(3)]
-        (here / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run("index a.jsonl b.jsonl -q")
-    (here / "a.jsonl").write_text('{"text": "' + "x" * 30 + '", "s": 9}\n')
-    done = run("clusters --emit drop --keep-by s", code=2)
-    assert done.lines == ["b.jsonl:1", "b.jsonl:2"]
-    assert "a.jsonl:1: changed while in use" in done.err
-    assert "'s' is compared as numbers\n" in done.err
-    (here / "b.jsonl").unlink()
-    done = run("clusters --emit drop --keep-by s", code=2)
-    assert done.lines == []
-
-
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("option", "why"),
     [
-        ("a.jsonl --keep-by scor", "'scor', but id, text, score, deep, deep.x; did you mean"),
-        ("a.csv --keep-by scor", "column 'scor', but text, score; did you mean --keep-by score?"),
-        ("a.parquet --keep-by scor", "no column 'scor', but text, score, many; did you mean"),
-        ("a.parquet --keep-by many", "its column 'many' is of type"),
-        ("a.jsonl --keep-by deep", "has a value in 'deep'"),
-        ("note.txt --keep-by score", "has a value in 'score'"),
-        ("a.jsonl --keep-by :least", "names no field"),
+        ("--annotate o.parquet", "has a field 'duplicate_same' already"),
+        ("--keep-by scor", "no column 'scor', but text, duplicate_same, score, many; did you mean"),
+        ("--keep-by many", "its column 'many' is of type"),
     ],
 )
-def test_a_field_that_is_not_there_is_refused(refused, here, line, why):
-    (here / "a.jsonl").write_text('{"id":1,"text":"some words","score":1,"deep":{"x":1}}\n')
-    (here / "a.csv").write_text("text,score\nsome words,1\n")
-    pq.write_table(pa.table({"text": ["a b"], "score": [1], "many": [[1]]}), here / "a.parquet")
-    (here / "note.txt").write_text("some words")
-    assert why in refused(f"clusters {line} --no-store")
-
-
-def test_a_field_that_some_files_lack_is_said(run, here):
-    (here / "a.csv").write_text(f"text\n{BASE[0]}\n")
-    (here / "b.csv").write_text(f"text,s\n{BASE[0]},2\n{BASE[0]},nan\n")
-    done = run("clusters a.csv b.csv --keep-by s --no-store --emit keep")
-    assert done.lines == ["b.csv:1"]
-    assert "'s' is compared as numbers; 2 documents without it kept last" in done.err
+def test_what_a_table_has_or_has_not_is_refused(refused, here, option, why):
+    columns = {"text": ["a b"], "duplicate_same": ["x"], "score": [1], "many": [[1]]}
+    pq.write_table(pa.table(columns), here / "a.parquet")
+    assert why in refused(f"clusters a.parquet {option} --no-store")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lshdup.store.store import nearest_store
+from tests.conftest import write_files
 
 TEXT = "one of several texts that are nearly the same but for a word or a number at the end"
 
@@ -14,8 +15,7 @@ TEXT = "one of several texts that are nearly the same but for a word or a number
 def here(here):
     """Three near-duplicates, and a text of its own, below docs."""
     (here / "docs/sub").mkdir(parents=True)
-    for name in ("docs/a", "docs/b", "docs/sub/c"):
-        (here / name).write_text(f"{TEXT} {name[-1]}")
+    write_files(here, {name: f"{TEXT} {name[-1]}" for name in ("docs/a", "docs/b", "docs/sub/c")})
     (here / "docs/own").write_text("nothing that any other of these documents says as well")
     return here
 
@@ -73,8 +73,7 @@ def test_a_text_that_changed_but_for_its_set_is_the_same_no_longer(
     if same == "bytes":  # which no options of texts can be combined with
         options, again = ("", "clusters d") if "--min-tokens" in options else (options, again)
     line = "if alpha < beta return gamma delta now\n"
-    for name in "ab":
-        (tmp_path / "d" / name).write_text(line * 3)
+    write_files(tmp_path / "d", dict.fromkeys("ab", line * 3))
     for number in range(6):
         own = " ".join(f"{word}{number}" for word in "xyzw")
         (tmp_path / f"d/q{number}").write_text(f"header words are common here {own}")
@@ -127,11 +126,11 @@ _FAILING = [
     "index . --template nosuch", "pairs . --template nosuch", "shingle . --template nosuch",
     "pairs --files-from nosuch", "pairs .. --store new/deep -o nosuch/x",
     "pairs . -o nosuch/x.tsv", "pairs . -o ..", "report . -o nosuch/x.html", "report . -o ..",
-    "pairs . -o x.html", "pairs . -o x.parquet", "pairs . --histogram --plot x.html",
+    "pairs . -o x.html", "pairs . -o x.xlsx", "pairs . --histogram --plot x.html",
     "pairs . --ignore-common 0", "pairs . --perms 4 --recall 0.999", "pairs . --k 2.5",
     "pairs . --baseline nosuch", "pairs . --changed-since HEAD",
     "pairs nosuch --store new/deep",
-    "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.parquet",
+    "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.xlsx",
     "shingle . --no-store", "signatures . --no-store", "pairs -",
 ]  # fmt: skip
 
@@ -155,6 +154,9 @@ pairs docs --against other -o other/o.txt | would replace --against other/o.txt
 passages docs --against other -o other/o.txt | would replace --against other/o.txt
 passages rows.jsonl --against rows2.jsonl --write rows2.jsonl | would replace --against rows2.jsonl
 pairs rows.jsonl --against rows2.jsonl --measure containment --write rows2.jsonl | replace --against
+pairs rows.jsonl --against rows2.jsonl --measure containment --write rows.jsonl | of the documents
+pairs rows.jsonl --against rows2.jsonl --measure containment --write o.csv | does not end like a
+pairs rows.jsonl --measure containment --against rows2.jsonl --removed o | no effect without --write
 clusters docs --against other/o.txt -o other/o.txt | would replace --against other/o.txt
 pairs docs --baseline B --update-baseline -o B | -o and --baseline are both B
 pairs docs --histogram --plot form.svg --template form.svg | --plot form.svg would replace
@@ -180,8 +182,7 @@ def test_no_output_is_an_input(run, here, refused):
     run("index docs -q --store kept")
     for name in ("forms", "other"):
         (here / name).mkdir()
-    for name in ("form.txt", "form.svg", "forms/a.txt", "other/o.txt"):
-        (here / name).write_text(TEXT)
+    write_files(here, dict.fromkeys(("form.txt", "form.svg", "forms/a.txt", "other/o.txt"), TEXT))
     (here / "docs/large.txt").write_text(TEXT * 1000)
     (here / "docs/new.tsv").write_text("a\tb\t1.0\n")
     (here / "list").write_text("docs\n")

@@ -8,7 +8,7 @@ from importlib import resources
 
 import pytest
 
-from tests.conftest import require
+from tests.conftest import require, write_files
 
 FOX = "the quick brown fox jumps over the lazy dog and then runs away from it into the wood "
 SEA = "a ship sails on the wide sea while all of her sailors sing songs about the land at night "
@@ -58,8 +58,7 @@ def test_the_annotation_is_in_the_document_that_the_baseline_does_not_know(
         git("add", ".", cwd=repository)
         git("commit", "-qm", "known", cwd=repository)
     gate = [*KNOWN, *since, "--format", "github"]
-    (docs / f"{new}1").write_text(SEA)
-    (docs / f"{new}2").write_text(f"{FOX} at last")
+    write_files(docs, {f"{new}1": SEA, f"{new}2": f"{FOX} at last"})
     if is_committed:
         monkeypatch.setenv("GIT_COMMITTER_DATE", "2030-01-01T00:00:00")
         git("add", ".", cwd=repository)

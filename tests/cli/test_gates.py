@@ -1,8 +1,5 @@
 """Answers that a script relies on: exit codes of --check, lists of names, and what is skipped."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from lshdup.base.skipped import Reason, Skipped
@@ -49,22 +46,3 @@ def test_the_exit_code_follows_from_errors_first():
     assert skipping.exit_code(3) == 1
     skipping.report_skipped(Skipped(b"x", Reason.UNREADABLE))
     assert skipping.exit_code(3) == 2
-
-
-ODD = [
-    b"docs/" + name for name in (b"new\nline", b"tab\t", b"\x01\x1b[31m", b"\xff", b"cr\r", b" ")
-]
-
-
-def test_names_with_control_characters_end_in_no_traceback(run, here):
-    Path("docs").mkdir()
-    for name in ODD:
-        Path(os.fsdecode(name)).write_text("one and the same text")
-    there = run("clusters --files-from - --emit drop -0", stdin=b"\0".join(ODD)).out
-    assert set(there.split(b"\0")[:-1]) < set(ODD)
-    for separator in (b"\0", b"\n"):
-        for command in ("pairs", "shingle"):
-            names = separator.join([*ODD, b"\x01\xff"])
-            result = run(command, "--files-from", "-", stdin=names, code=2)
-            assert "defect" not in result.err
-            assert "\x1b" not in result.err

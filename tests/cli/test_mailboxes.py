@@ -7,7 +7,6 @@ import json
 import mailbox
 import os
 import random
-import re
 import shutil
 from contextlib import closing
 from email.header import Header
@@ -23,11 +22,10 @@ from lshdup.base.mbox import find_mails
 from lshdup.base.run import Run
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
-from lshdup.sources.rewriting import write_without
+from lshdup.sources.rewriting import Dropping, rewrite
 from lshdup.text.mail import read_envelope
 from tests.conftest import many
 from tests.documents import find
-from tests.running import run_program
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi".split()
 
@@ -105,20 +103,6 @@ def test_a_mailbox_without_the_rest(run, inbox, tmp_path):
     assert run("clusters Clean.mbox --no-store --check").err.count("no groups") == 1
     run("clusters Inbox.mbox --write - --removed again.jsonl -q")
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "gone.jsonl").read_bytes()
-
-
-def test_several_mailboxes_and_one_of_one_mail(run, inbox, tmp_path):
-    """One of one mail is empty without it; all keep their names below a folder."""
-    one, other = tmp_path / "One", tmp_path / "box/Other"
-    other.parent.mkdir()
-    one.write_bytes(parts_of(inbox.read_bytes())[7])
-    other.write_bytes(b"From x Thu Aug 22 12:36:23 2002\n" + mail(99, body(99)) + b"\n")
-    run("clusters Inbox.mbox One box/Other --write clean --no-store -q --keep first").ok()
-    assert (tmp_path / "clean/One").read_bytes() == b""
-    assert (tmp_path / "clean/box/Other").read_bytes() == other.read_bytes()
-    assert len(mails_of(tmp_path / "clean/Inbox.mbox")) == 20
-    run("clusters One --write kept.mbox --no-store -q").ok()
-    assert (tmp_path / "kept.mbox").read_bytes() == one.read_bytes()
 
 
 @pytest.fixture
@@ -226,39 +210,6 @@ def test_all_that_was_not_compared_is_there(run, maildir, tmp_path):
     assert "1 file that was not compared is not in what is written; picture.png: binary" in said
 
 
-def test_what_is_refused(refused, maildir, inbox, tmp_path):
-    """Before the work, and nothing is written."""
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full/x").touch()
-    (tmp_path / "a.eml").write_bytes(mail(1, body(1)))
-    before = snapshot(tmp_path)
-    for line, why in {
-        "clusters Mail --write -": "a Maildir is a folder",
-        "clusters Mail --write Inbox.mbox": "Inbox.mbox is there already",
-        "clusters Mail --write full": "full holds 1 file that this run does not write: x",
-        "clusters Mail --write Mail/new/clean": "is in the Maildir that is read",
-        "clusters Inbox.mbox --write Inbox.mbox": "is one of the documents",
-        "clusters Inbox.mbox --write Clean.jsonl": "does not end like a file of mails",
-        "clusters Inbox.mbox a.eml --write out/": "or mails of a mailbox: 'a.eml' is none",
-        "clusters a.eml --write out/": "or mails of a mailbox: 'a.eml' is none",
-        "passages Inbox.mbox --write out.mbox": "not all documents are rows",
-        "passages Mail --write out/": "not all documents are rows",
-    }.items():  # fmt: skip
-        assert why in refused(f"{line} --no-store"), line
-        assert snapshot(tmp_path) == before, line
-
-
-def test_a_mail_that_changes_meanwhile_is_said(run, maildir, tmp_path, monkeypatch):
-    """Documents of a store may have changed: then no folder is made."""
-    run("clusters Mail -q")
-    name = sorted((maildir / "cur").iterdir())[3]
-    name.write_bytes(name.read_bytes() + b"more\n")
-    said = run("clusters --write Clean", code=2).err
-    assert "has changed since its mails were compared" in said or "changed while in use" in said
-    assert not (tmp_path / "Clean").exists()
-    assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
-
-
 def test_mails_that_are_only_similar_are_warned_of(run, tmp_path):
     """Each of another day, and with another attachment."""
     mails = []
@@ -272,40 +223,6 @@ def test_mails_that_are_only_similar_are_warned_of(run, tmp_path):
     done = run("clusters Inbox.mbox --same text --write - --removed gone.jsonl").ok()
     assert "warning" not in done.err
     assert done.out == b"".join([mails[0], *mails[2:]])
-
-
-def test_tables_show_subjects_and_dates_that_do_nothing(run, tmp_path):
-    subjects = [
-        b"=?utf-8?q?a=1b[31mred=0Anew?= x",
-        b"=?utf-8?q?=E2=80=AEevil?= " + b"long " * 99,
-        b"",
-    ]
-    mails = [
-        b"From a Thu Aug 22 12:36:23 2002\n" + mail(at, body(at), "?").replace(b"?", subject)
-        for at, subject in enumerate(subjects)
-        for _ in range(2)
-    ]
-    (tmp_path / "box").write_bytes(b"\n".join(mails))
-    for line in ("clusters", "pairs"):
-        lines = run(f"{line} box --format table -q").out.decode().splitlines()
-        assert all(each.isprintable() for each in lines)
-        told = "\n".join(lines)
-        assert r"a\x1b[31mred new x" in told
-        assert rf"\u202eevil {'long ' * 7}lon… " in told
-        assert re.search("  \\(no subject\\) +Thu, 22 Aug 2002", told)
-
-
-def test_tables_show_subject_and_date(inbox):
-    """Behind all other columns, and only where no program reads them."""
-    folder = inbox.parent
-    for line in ("clusters", "pairs", "pairs --measure containment"):
-        typed = [*line.split(), "Inbox.mbox"]
-        shown = run_program([*typed, "--format", "table"], cwd=folder).stdout.decode()
-        assert re.search(r"about 0 +Thu, 22 Aug 2002 12:0[01]:00 \+0100", shown), line
-        assert "about" not in run_program([*typed, "-v"], cwd=folder).stdout.decode(), line
-        sides = ("",) if line == "clusters" else ("a_", "b_")
-        heads = [side + name for side in sides for name in ("subject", "date")]
-        assert line == "clusters" or shown.split("\n")[0].split()[-4:] == heads
 
 
 def test_what_a_header_says():
@@ -347,7 +264,7 @@ def test_mails_that_are_kept_are_what_they_were(tmp_path, monkeypatch, drawn, da
     assert len(documents) == len(mails)
     dropped = data.draw(st.sets(st.integers(0, len(mails) - 1)))
     rows = np.array(sorted(dropped), np.int64)
-    write_without(Run.quiet(), documents, rows, tmp_path / "new", mails=True)
+    rewrite(Run.quiet(), documents, rows, tmp_path / "new", Dropping(), mails=True)
     kept = [each for number, each in enumerate(mails) if number not in dropped]
     assert (tmp_path / "new").read_bytes() == b"".join(kept)
     assert hashlib.sha256(source.read_bytes()).digest() == hashlib.sha256(b"".join(mails)).digest()

@@ -28,7 +28,7 @@ from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
 from lshdup.sources.rewriting import check_target
-from tests.conftest import ROOT, require
+from tests.conftest import ROOT, require, write_files
 from tests.running import clean_environment, in_terminal, run_program
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -39,8 +39,7 @@ def here(here):
     """Three near-duplicates in docs, and a file of rows."""
     Path("docs").mkdir()
     texts = [f"{TEXT} {number}" for number in range(3)]
-    for number, text in enumerate(texts):
-        Path(f"docs/{number}.txt").write_text(text)
+    write_files(".", {f"docs/{number}.txt": text for number, text in enumerate(texts)})
     rows = [{"content": each, "id": n, "meta": {"language": "en"}} for n, each in enumerate(texts)]
     Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return here

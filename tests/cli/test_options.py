@@ -193,7 +193,7 @@ NOT_SHOWN = {
     "--jobs": "The answer is the same at any number of threads.",
     "--wait": "Only where another run writes: tests/store/test_faults.py.",
     "--memo": "Only what a store keeps of other runs: tests/store/test_memo.py.",
-    "--memory": "Only the plan of a large run hears it: tests/cli/test_containment.py.",
+    "--memory": "Only the plan of a large run hears it: golden/scenes/containment.txt.",
     "--stdin": "Only a stream hears it: tests/cli/test_streams.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",
     "show --verbose": "It reads two documents, and skips none.",

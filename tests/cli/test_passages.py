@@ -12,7 +12,7 @@ import pytest
 
 from lshdup.params import ShingleParams
 from tests import reference
-from tests.conftest import ROOT, require
+from tests.conftest import ROOT, require, write_files
 from tests.documents import list_tokens
 
 PASSAGE = (
@@ -101,8 +101,7 @@ def test_no_character_is_cut_that_is_also_of_another_word(run, tmp_path):
     """The words of ½ are 1 and 2: the first is no repeat, and stays with the whole character."""
     words = filling(1)
     texts = [f"2 {words} 1", f"a ½ {words} b", f"c2 {words} ½d"]
-    for name, text in zip("abc", texts, strict=True):
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, dict(zip("abc", texts, strict=True)))
     (tmp_path / "r.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in texts))
     for command in (["a", "b"], ["a", "c"]):
         [span] = run("passages", *command, "--least", "20", "--emit", "spans").lines
@@ -219,8 +218,7 @@ def test_only_docs_are_written_whatever_other_is(run, tmp_path):
     pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     texts = [f"{filling(1)} {PASSAGE} {filling(2)}", filling(3)]
     pq.write_table(pa.table({"text": texts}), tmp_path / "r.parquet")
-    (tmp_path / "q.jsonl").write_text(json.dumps({"text": PASSAGE}) + "\n")
-    (tmp_path / "q.txt").write_text(PASSAGE)
+    write_files(tmp_path, {"q.jsonl": json.dumps({"text": PASSAGE}) + "\n", "q.txt": PASSAGE})
     run("index q.txt --store kept")
     command = ["passages", "r.parquet", "--least", "20", "--no-store", "--write", "o.parquet"]
     for other in ("q.jsonl", "q.txt", "kept"):

@@ -18,7 +18,7 @@ import pytest
 from lshdup.base.run import Run
 from lshdup.cli.columns import MAY_GO
 from lshdup.collection.checksums import make_checksums
-from tests.conftest import require
+from tests.conftest import require, write_files
 from tests.documents import find
 
 pa = require("parquet", "pyarrow")
@@ -156,44 +156,8 @@ def test_every_format_has_the_same_rows(run, folder):
     assert [*map(json.loads, run(f"{LINE} --removed -").lines)] == listed(run)
 
 
-def test_the_other_side_is_read_too(run, here):
-    for name, text in {"new/a": TEXT, "new/b": NEAR, "old/x": f"{TEXT}."}.items():
-        (here / name).parent.mkdir(exist_ok=True)
-        (here / name).write_text(text)
-    run("index old --store s -q")
-    for other in ("old", "s"):
-        rows = listed(run, f"clusters new --against {other} -t 0.7 -q --no-store")
-        assert [(row["name"], row["kept"]) for row in rows] == [
-            ("new/a", "old/x"), ("new/b", "old/x")
-        ]  # fmt: skip
-        want = hashlib.sha256((here / "old/x").read_bytes()).hexdigest()
-        assert {row["kept_sha256"] for row in rows} == {want}
-    (here / "old/x").unlink()  # a store remembers it
-    assert listed(run, "clusters new --against s -t 0.95 -q --no-store") == []
-
-
-def test_what_has_changed_is_in_no_list_and_is_said(run, here):
-    """Also where neither size nor time says so: equal files are no longer equal."""
-    for name in "abcd":
-        (here / name).write_text(TEXT)
-    run("index a b c d -q")
-    (here / "b").write_text(f"{TEXT} and another word")
-    times = (here / "c").stat()
-    (here / "c").write_text(TEXT[:-1] + "?")
-    os.utime(here / "c", ns=(times.st_atime_ns, times.st_mtime_ns))
-    done = run("clusters --removed gone.jsonl", code=2)
-    (row,) = (here / "gone.jsonl").read_text().splitlines()
-    assert json.loads(row)["name"] == "d"
-    assert {"b", "c"} == set(re.findall("^lshdup: (.): changed while in use", done.err, re.M))
-    assert "gone.jsonl lists 1 document\n" in done.err
-    (here / "a").unlink()  # the one that is kept
-    run("clusters --removed gone.jsonl", code=2)
-    assert (here / "gone.jsonl").read_text() == ""
-
-
 def test_checksums_of_what_changes_meanwhile(here):
-    for name in "abc":
-        (here / name).write_text(name * 10)
+    write_files(here, {name: name * 10 for name in "abc"})
     documents, _ = find("a", "b", "c")
     (here / "b").write_text("longer than it was")
     (here / "c").unlink()
@@ -205,28 +169,10 @@ def test_checksums_of_what_changes_meanwhile(here):
 def test_checksums_by_pieces(here, monkeypatch):
     """A large file, and many small ones over several batches and threads."""
     (here / "large").write_bytes(b"large text " * 300_000)
-    for number in range(700):
-        (here / f"f{number}").write_text(f"text {number % 5}")
+    write_files(here, {f"f{number}": f"text {number % 5}" for number in range(700)})
     documents, _ = find(".")
     every = np.arange(len(documents))
     sums = make_checksums(Run.quiet(3), [documents], every)
     wanted = [hashlib.sha256(content(name.decode())).hexdigest() for name in documents.names]
     assert sums.words(every) == wanted
     assert sums.sizes.tolist() == documents.sizes.tolist()
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("--removed d/a.txt", "is one of the documents that are compared"),
-        ("--removed g.docx", ".docx is not written here"),
-        ("--removed - -o -", "cannot both go to standard output"),
-        ("--removed - --emit drop", "cannot both go to standard output"),
-        ("--removed x.jsonl -o x.jsonl", "are both x.jsonl"),
-        ("--removed no/x.jsonl", "no"),
-    ],
-)
-def test_a_list_that_cannot_be_written_is_refused(refused, folder, line, why):
-    before = content("d/a.txt")
-    assert why in refused(f"clusters d --no-store {line}")
-    assert content("d/a.txt") == before

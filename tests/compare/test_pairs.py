@@ -21,7 +21,7 @@ from lshdup.sources.document_list import DocumentList
 from lshdup.workspace.comparing import load_or_find_clusters, load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
-from tests.conftest import RUN, many, open_workspace
+from tests.conftest import RUN, many, open_workspace, write_files
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 
@@ -146,8 +146,7 @@ def test_columns_print_as_rows(tmp_path: Path, kind, names):
 
 @pytest.mark.parametrize(("stage", "pairs"), [("pairs", ": their 6 pairs"), ("clusters", "")])
 def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypatch, stage, pairs):
-    for i in range(4):
-        (tmp_path / f"{i}").write_text(" ".join(map(str, range(100 + i))))
+    write_files(tmp_path, {f"{i}": " ".join(map(str, range(100 + i))) for i in range(4)})
     monkeypatch.setattr(candidates, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []

@@ -1,8 +1,5 @@
 """What "the same" means: fingerprints of bytes and of token sequences, the column, and `--same`."""
 
-import os
-from collections import defaultdict
-from contextlib import chdir
 from itertools import combinations, product
 
 import numpy as np
@@ -10,15 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lshdup.base.run import Run
-from lshdup.collection.collect import collect
 from lshdup.compare.sides import LEVELS, Fingerprints
-from lshdup.params import DocumentParams, ShingleParams
+from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes
-from lshdup.sources.finding import find_documents
 from lshdup.sources.text_batches import TextBatch
 from tests import reference
-from tests.conftest import ROOT, RUN, many
+from tests.conftest import RUN, many
 
 WORDS = st.lists(
     st.sampled_from(["a", "bee", "See", "3.5", "3,5", "<", ">", "ö", "\n"]), max_size=9
@@ -143,56 +137,3 @@ def test_keys_are_equal_where_documents_are_the_same():
             level = int(prints.compare(np.array([a]), np.array([b]))[0])
             expected = level >= least and sizes[a] > 0 < sizes[b]
             assert (keys[a] == keys[b] != 0) == expected
-
-
-# --- by every way: threads, reuse, the store, brute force -----------------------------------------
-
-
-@pytest.mark.parametrize("same", ["bytes", "text"])
-def test_groups_of_the_sample_corpus_are_equal_files(run, corpus, same):
-    (corpus / "odd/copy of MIT").write_bytes((corpus / "licences/MIT.txt").read_bytes())
-    expected, groups = defaultdict(set), defaultdict(set)
-    for name in collect_of("sample_corpus", corpus.parent).documents.names:
-        key = (corpus.parent / name.decode()).read_bytes()
-        expected[key].add(name.decode())
-    rows = run("clusters sample_corpus -t 1 --same", same).rows
-    for number, _, name, *_ in rows:
-        groups[number].add(name)
-    files = [each for each in expected.values() if len(each) > 1]
-    files = [each for each in files if not any("empty" in name for name in each)]
-    if same == "bytes":
-        assert sorted(map(sorted, groups.values())) == sorted(map(sorted, files))
-    else:
-        assert all(any(each <= group for group in groups.values()) for each in files)
-        assert {f"sample_corpus/udhr/eng.{ending}" for ending in ("html", "txt")} in groups.values()
-    dropped = run("clusters --same", same, "--emit", "drop").lines
-    assert sorted(dropped) == sorted(name for _, role, name, *_ in rows if role == "drop")
-
-
-def collect_of(folder, above, jobs=1):
-    with chdir(above):
-        documents = find_documents(Run.quiet(), [os.fsencode(folder)], DocumentParams())
-        return collect(Run.quiet(jobs), documents, ShingleParams())
-
-
-def test_any_number_of_threads_and_reuse_give_the_same_fingerprints(run, tmp_path):
-    one, four = (collect_of("sample_corpus", ROOT, jobs=jobs) for jobs in (1, 4))
-    for name in ("byte_prints", "text_prints"):
-        assert one.columns[name].tolist() == four.columns[name].tolist()
-    rng = np.random.default_rng(3)
-    texts = [" ".join(f"w{w}" for w in rng.integers(0, 5, 12)) for _ in range(60)]
-    texts.append(texts[7])
-    (tmp_path / "d").mkdir()
-    for i, text in enumerate(texts):
-        (tmp_path / f"d/{i}").write_text(text)
-    run("pairs d")
-    (tmp_path / "d/9").write_text(texts[7].upper())
-    (tmp_path / "d/11").unlink()
-    (tmp_path / "d/new").write_text(texts[7])
-    command = "pairs d -t 0.5 --recall 0.999999"
-    assert run(command).out == run(f"{command} --no-store").out
-    same = run("pairs --same text").rows
-    assert ["d/60", "d/new", "1.0", "bytes"] in same
-    assert ["d/60", "d/9", "1.0", "text"] in same
-    plain = np.load(tmp_path / ".lshdup/signatures.npz", allow_pickle=False)
-    assert plain["byte_prints"].dtype == plain["text_prints"].dtype == np.uint64

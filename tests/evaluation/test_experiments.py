@@ -285,12 +285,6 @@ def rows_of(result):
     return [json.loads(line) for line in result.lines]
 
 
-def test_curve(run):
-    """What it prints stands in tests/golden/output."""
-    said = run("curve --bands 20 --rows 5").err
-    assert "the chance is 1/2 at 0.5087; (1/b)^(1/r) = 0.5493" in said
-
-
 def test_accuracy_of_bands(run, corpus):
     command = "accuracy sample_corpus --perms 120 --bands 10,40 -t 0.7 --sample 121 --format jsonl "
     few, many = rows_of(run(command))

@@ -17,7 +17,7 @@ from lshdup.shingling.inspection import list_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.text_batches import TextBatch
 from tests import reference
-from tests.conftest import many
+from tests.conftest import many, write_files
 from tests.documents import list_tokens
 from tests.shingling.test_text import KINDS, encodable, texts
 
@@ -128,9 +128,7 @@ def test_sets_of_small_texts_are_empty_and_others_unchanged(tokens, bag):
 
 def test_small_documents_of_the_class_interface(here):
     texts = {f"large{n}": f"{LARGE} {n}" for n in range(2)} | {"small0": SMALL, "small1": SMALL}
-    (here / "d").mkdir()
-    for name, text in (texts | {"empty": "..."}).items():
-        (here / "d" / name).write_text(text)
+    write_files(here / "d", texts | {"empty": "..."})
     for documents in (texts, here / "d"):
         found = NearDuplicates(documents, threshold=0.5, min_tokens=4)
         assert [{Path(a).name, Path(b).name} for a, b, _ in found.pairs()] == [{"large0", "large1"}]

@@ -32,7 +32,7 @@ from lshdup.workspace.comparing import load_comparison, load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import reference
-from tests.conftest import RUN, WHOLE, killed_behind_segments, open_workspace
+from tests.conftest import RUN, WHOLE, killed_behind_segments, open_workspace, write_files
 
 # --- the arrays -----------------------------------------------------------------------------------
 
@@ -154,8 +154,7 @@ def write_letters(folder, count, seed=1):
     texts = {f"{i:03}": FORM.format(words(2), words(2), words(2)) for i in range(count)}
     texts |= {"copy": texts["000"], "near": texts["001"] + " indeed", "empty": ""}
     texts |= {"form": FORM.partition("{}")[0], "other": words(30)}
-    for name, text in texts.items():
-        (folder / name).write_text(text)
+    write_files(folder, texts)
 
 
 @pytest.fixture
@@ -311,28 +310,11 @@ def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, le
     assert len(run("clusters", "d", *options).rows) == 2 * len(copies)
 
 
-def test_what_a_filter_leaves_almost_nothing_of_is_counted(run, here):
-    Path("form.txt").write_text(FORM.replace("{}", "the sum"))
-    for name, last in (("a", "and two words"), ("b", "and two words more of it")):
-        Path(f"d/{name}").write_text(FORM.replace("{}", "the sum") + f" {last}")
-    contained = ["pairs", "d", "--template", "form.txt", "--measure", "containment", "-v"]
-    found = run(*contained)
-    assert not any("d/a" in row for row in found.rows)
-    assert "documents with fewer than 18 shingles left: not compared (-v names them)" in found.err
-    assert "d/a: fewer than 18 shingles left" in found.err
-    said = run("query", "d/a", "--measure", "containment").err
-    assert "d/a has no tokens, or fewer than 18 shingles left: it has no near-duplicates" in said
-    other = run("pairs", "--min-tokens", "0", code=2).err
-    assert "has no documents with fewer than 18 shingles left" in other
-    assert ["d/a", "d/b"] in [row[:2] for row in run(*contained, "--min-tokens", "0").rows]
-
-
 def test_ids(here):
     shutil.rmtree("d")
     Path("d").mkdir()
     lists = (f"n{i} 0 1 2 3 {100 + i // 2} {200 + i // 2}\n" for i in range(8))
-    Path("d/list").write_text("".join(lists))
-    Path("form.txt").write_text("form 0 1 2 3\n")
+    write_files(".", {"d/list": "".join(lists), "form.txt": "form 0 1 2 3\n"})
     expected = [(b"n%d" % i, b"n%d" % (i + 1), 1.0) for i in range(0, 8, 2)]
     assert len(exact_pairs_of(None, {}, tokens="ids")) > 4
     # Copies count once: of four different documents, each half of these ids is in one.
@@ -353,8 +335,7 @@ def test_a_folder_that_changes_and_options_that_change(seed):
         # Some hundred artifacts that no power cut will meet.
         patch.setattr(os, "fsync", lambda _: None)
         write_letters(Path("d"), 12, seed)
-        Path("form.txt").write_text(FORM.replace("{}", "..."))
-        Path("half.txt").write_text(FORM[:60])
+        write_files(".", {"form.txt": FORM.replace("{}", "..."), "half.txt": FORM[:60]})
         for step in range(5):
             changed = 0
             for name in rng.sample(sorted(os.listdir("d")), 3) if step else []:
@@ -435,8 +416,7 @@ def test_hot_buckets_are_said_with_an_example_and_what_helps(run, here, monkeypa
     Path("d").mkdir()
     monkeypatch.setattr("lshdup.lsh.candidates._MANY_DOCUMENTS", 100)
     form = " ".join(f"w{i}" for i in range(200))
-    for i in range(120):
-        Path(f"d/{i:03}").write_text(f"{form} {i}")
+    write_files(".", {f"d/{i:03}": f"{form} {i}" for i in range(120)})
     said = run("index", "d", "-v").err
     hot = r"a bucket has 1\d\d documents: their [\d,]+ pairs are candidates, .* one is d/0\d\d; "
     hot += "--ignore-common X or --template FILE"

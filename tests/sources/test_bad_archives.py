@@ -14,7 +14,7 @@ import zlib
 
 import pytest
 
-from tests.conftest import WHOLE
+from tests.conftest import WHOLE, write_files
 from tests.documents import listed, reasons, tar_of, wiki_dump, zip_of
 
 WORDS = random.Random(1)
@@ -130,8 +130,7 @@ def test_bad_archives_are_skipped_and_all_else_compared(tmp_path, run):
     wrong = {"wrong.zip": (stored.replace(TEXT[:9], NEAR[:9]), "not what the directory says")}
     for name, (content, _) in (ARCHIVES | wrong).items():
         (docs / name).write_bytes(content() if callable(content) else content)
-    for name, text in (("one", TEXT), ("two", NEAR)):
-        (docs / name).write_bytes(text)
+    write_files(docs, {"one": TEXT, "two": NEAR})
     result = run("pairs docs --archives --no-store --max-bytes 1MB -v", code=2)
     assert ["docs/one", "docs/two"] in [row[:2] for row in result.rows]
     assert "docs/wrong.zip/b" in {name for row in result.rows for name in row[:2]}

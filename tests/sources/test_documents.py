@@ -19,6 +19,7 @@ from lshdup.sources.document_list import DocumentList, summarize_docs, typed_nam
 from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.text.decoding import decode
 from tests import reference
+from tests.conftest import write_files
 from tests.documents import batch_texts, find, reasons
 
 
@@ -61,8 +62,7 @@ def test_names_are_as_typed(tree):
     assert found("docs", str(tree / "docs"))[0] == found("docs")[0]
     os.makedirs("far/away")
     os.symlink("far/away", "link")
-    (tree / "far/t").write_text("behind the link")
-    (tree / "t").write_text("not this one")
+    write_files(tree, {"far/t": "behind the link", "t": "not this one"})
     assert found("link/../t")[0] == [b"link/../t"]
 
 
@@ -95,8 +95,7 @@ def test_a_link_and_its_target_are_one_document_by_the_name_of_the_target(tmp_pa
     monkeypatch.chdir(tmp_path)
     for folder in ("n/x", "n/z", "other"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("n/orig", "n/x/a", "other/far", "outside"):
-        (tmp_path / name).write_text(name)
+    write_files(tmp_path, {name: name for name in ("n/orig", "n/x/a", "other/far", "outside")})
     links = {
         "n/a": "orig", "n/zz": "orig", "n/b": "../other/far",
         "n/o1": "../outside", "n/o2": "o1", "n/a-folder": "x", "n/z/folder": "../x",
@@ -162,8 +161,7 @@ def test_sizes_and_times_are_those_of_stat(tree, system):
 def test_reading_survives_what_happens_to_files(tree, system):
     documents, _ = find("docs")
     os.remove("docs/b.txt")
-    (tree / "docs/sub/c").write_text("grown " * 100)
-    (tree / "docs/a.txt.copy3").write_text("s")
+    write_files(tree, {"docs/sub/c": "grown " * 100, "docs/a.txt.copy3": "s"})
     os.remove("docs/tab\t[x]")
     os.mkfifo("docs/tab\t[x]")
     batch = read_batch(documents, np.arange(len(documents)))
@@ -199,18 +197,6 @@ def test_docs_are_said():
     assert summarize_docs([*many, b"/r/x", b"/r/y"]) == (b"/r/", b"d/")
     assert summarize_docs([*many, b"e"]) == (b"./",)
     assert summarize_docs([b"\xff", b"b", b"b"]) == (b"\xff", b"b")
-
-
-def test_the_store_keeps_docs(run, here):
-    """From another folder they are said as they would be typed there."""
-    for name in (b"docs", b"d\xff"):
-        os.mkdir(name)
-        with open(name + b"/a.txt", "w") as file:
-            file.write("some words that are the same")
-    os.mkdir("sub")
-    run("index docs", os.fsdecode(b"d\xff"))
-    assert "the last run: 2 documents in docs, d\\xff (--tokens word -k 3)\n" in run("pairs").err
-    assert "in ../docs, ../d\\xff (" in run("pairs --store ../.lshdup", cwd=here / "sub").err
 
 
 # --- bytes -> text ---
@@ -278,8 +264,7 @@ def test_pages_are_reduced_to_what_is_visible():
 def test_a_file_of_max_bytes_is_taken_and_one_byte_more_is_not(tree):
     os.makedirs("sizes")
     for size in (9, 10, 11):
-        (tree / f"sizes/{size}").write_bytes(b"x" * size)
-        (tree / f"far-{size}").write_bytes(b"x" * size)
+        write_files(tree, {f"sizes/{size}": b"x" * size, f"far-{size}": b"x" * size})
         os.symlink(f"../far-{size}", f"sizes/to-{size}")
     exactly = [b"sizes/10", b"sizes/9"]
     for arguments, params, names in (

@@ -186,15 +186,6 @@ def test_split_leaves_documents_of_a_known_type_whole(tmp_path, begin):
     assert sorted(listed(tmp_path, split="^Chapter")[0]) == names
 
 
-def test_split_that_matches_nothing_is_said(tmp_path, run):
-    (tmp_path / "a").write_bytes(b"---\none two three\n")
-    (tmp_path / "b").write_bytes(b"---\none two three\n")
-    said = "--split '^=' matches no line of any text file"
-    for _ in range(2):
-        assert run("pairs . --split '^='").err.count(said) == 1
-    assert "matches no line" not in run("pairs . --split '^-'").err
-
-
 def test_split_leaves_files_without_such_a_line_alone(tmp_path):
     (tmp_path / "a").write_bytes(b"no such line\n")
     (tmp_path / "b").write_bytes(b"\0binary\n-- \n")

@@ -29,7 +29,7 @@ from lshdup.sources.text_batches import read_batch
 from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
-from tests.conftest import ROOT, RUN, WHOLE, ZSTD, open_workspace, part, require
+from tests.conftest import ROOT, RUN, WHOLE, ZSTD, open_workspace, part, require, write_files
 from tests.documents import batch_texts, find, read, reasons
 
 pa = require("parquet", "pyarrow")
@@ -161,8 +161,7 @@ def test_files_are_in_byte_order_and_their_rows_by_number(here):
     for name in names:
         write(here / name, ["x"] * 12)
     for extra in ((), ("a.jsonl:5", "a.jsonl:zz")):
-        for name in extra:
-            (here / name).write_text("a file")
+        write_files(here, dict.fromkeys(extra, "a file"))
         documents, skipped = find(*names, *extra)
         made = list(documents.names)
         numbers, places = documents.locations.numbers, documents.locations.file

@@ -18,7 +18,7 @@ from lshdup.text.sections import find_sections
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests import office
-from tests.conftest import many, open_workspace
+from tests.conftest import many, open_workspace, write_files
 from tests.documents import listed
 
 # --- Markdown by its lines ------------------------------------------------------------------------
@@ -188,8 +188,7 @@ def test_what_has_sections_and_what_has_none(tmp_path, kreuzberg):
         "n.md": b"<!DOCTYPE html><h1>x</h1>", "o.txt": b"<!-- # --> <html># x\n\ny\n\f",
         "q.gz": gzip.compress(office.docx("# x\n\ny")), "r.html": b"<h1>x</h1>" + b"<i>" * 30_000,
     }  # fmt: skip
-    for name, data in files.items():
-        (tmp_path / name).write_bytes(data)
+    write_files(tmp_path, files)
     whole = listed(tmp_path)[0]
     first = ["#", "#The & first", "#Two lines", "#Last"]
     named = {"c.html": first, "i.md.gz": ["#x", "#z"], "j": first, "k.md": ["#\u00e9"]}
@@ -319,11 +318,3 @@ def test_lines_of_annotations_are_those_of_the_file(run, docs, how):
         assert line[region["startColumn"] - 1 : region["endColumn"] - 1] == words("b", "c")
     (line,) = run(*command, "--format", "github").out.decode().splitlines()
     assert f"line={places[0]['physicalLocation']['region']['startLine']}," in line
-
-
-def test_no_section_is_in_a_folder_that_its_heading_names(run, tmp_path):
-    (tmp_path / "d").mkdir()
-    for name in ("a", "b"):
-        (tmp_path / f"d/{name}.md").write_text("# A/B\none two three four five\n")
-    assert run("folders d --split heading").out == b""
-    assert run("pairs d --split heading").rows[0][:2] == ["d/a.md#A_B", "d/b.md#A_B"]

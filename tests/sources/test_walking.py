@@ -13,7 +13,7 @@ import pytest
 
 from lshdup.sources import patterns
 from lshdup.sources.patterns import Patterns, Rules
-from tests.conftest import part
+from tests.conftest import part, write_files
 from tests.documents import find
 
 _NAMES = ("a", "b", "ab", "c.txt", "d.md", "x y", "[z]", "!q", "#h", "a ", "a\\", "ö", "-", "]")
@@ -73,15 +73,13 @@ def test_a_file_that_became_a_link_has_changed(tree):
 
 
 def write_rules(folder, *lines):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ".gitignore").write_text("".join(f"{line}\n" for line in lines))
+    write_files(folder, {".gitignore": "".join(f"{line}\n" for line in lines)})
 
 
 def test_gitignore_files_hold_below_their_folder(run, tree):
     write_rules(Path("t"), "*.log", "/z/", "b/*", "!b/3")
     write_rules(Path("t/a/b"), "!x.log", "c")
-    for name in ("t/x.log", "t/a/b/x.log"):
-        Path(name).write_text(name)
+    write_files(".", {name: name for name in ("t/x.log", "t/a/b/x.log")})
     assert found("t", gitignore=True) == ["t/1", "t/a/2", "t/a/b/3", "t/a/b/x.log"]
     assert found("t/z", "t/x.log", gitignore=True) == ["t/x.log", "t/z/5"]  # named themselves
     os.chdir("t/a")
@@ -95,8 +93,7 @@ def test_gitignore_files_hold_below_their_folder(run, tree):
 def test_a_repository_is_looked_at_from_its_top(tree):
     for repository in (".", "t/a/b"):
         Path(repository, ".git/info").mkdir(parents=True)
-    Path(".git/info/exclude").write_text("5\n")
-    Path("t/a/b/.git/info/exclude").write_text("c\n")
+    write_files(".", {".git/info/exclude": "5\n", "t/a/b/.git/info/exclude": "c\n"})
     write_rules(Path(), "t/a/2", "3", "4")
     assert found("t", gitignore=True) == ["t/1", "t/a/b/3"]
     os.chdir("t/a")

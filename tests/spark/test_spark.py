@@ -29,7 +29,7 @@ from lshdup.spark import pipeline as spark_pipeline
 from lshdup.spark import session as spark_session
 from lshdup.spark import tiles as spark_tiles
 from tests.cli.test_untouched import state
-from tests.conftest import ROOT, require
+from tests.conftest import ROOT, require, write_files
 from tests.running import clean_environment
 
 #: Of PySpark 4.0: sockets that it leaves to the collector of garbage.
@@ -102,8 +102,7 @@ def here(tmp_path_factory):
         path.write_text(f"<p hidden>{text}</p><p>{text}" if name.endswith("html") else text)
     program = "int f(int a) { if (a < 1) return -1; return a; }"
     others = {"program.c": program, "program2.c": program.replace("<", ">")}
-    for name, text in (others | {"bin": "x\0y" * 99, "few.txt": "few words"}).items():
-        (folder / "files" / name).write_text(text)
+    write_files(folder / "files", others | {"bin": "x\0y" * 99, "few.txt": "few words"})
     bad = '{"key": "x"}\n{"key": "y", "body": 5}\nno json\n{"body": "a b c"}\n'
     keys = [f"é {name}" if number % 2 else number for number, name in enumerate(texts)]
     rows = zip(keys, texts.values(), strict=True)

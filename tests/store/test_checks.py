@@ -5,7 +5,6 @@ import os
 import stat
 import unicodedata
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +22,7 @@ from lshdup.store.collection_io import would_save_the_same
 from lshdup.store.store import Store
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
-from tests.conftest import open_workspace
-
-#: How a CACHEDIR.TAG begins.
-SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55\n"
+from tests.conftest import open_workspace, write_files
 
 
 def collection_of(names, **changes):
@@ -78,9 +74,7 @@ def test_members_that_overlap_are_refused(tmp_path):
 
 def test_sets_made_with_another_unicode_version_are_made_again_or_refused(here, monkeypatch):
     """Sets depend on Python's Unicode tables."""
-    (here / "d").mkdir()
-    for name in "ab":
-        (here / "d" / name).write_text(f"some words of text {name}")
+    write_files(here / "d", {name: f"some words of text {name}" for name in "ab"})
 
     def load(*docs):
         return load_or_build_index(open_workspace("s"), Request(docs, DocumentParams(), {}))
@@ -139,17 +133,6 @@ def test_an_artifact_is_loaded_again_only_if_another_one_is_there(run, tmp_path)
         store.load_collection("signatures")
 
 
-def test_the_source_that_knows_more_documents_is_taken(run, tmp_path):
-    """After `shingle` shingles.npz knows what signatures.npz does not: nothing is read again."""
-    (tmp_path / "d").mkdir()
-    for i in range(20):
-        (tmp_path / f"d/{i}").write_text(f"document {i} of some with words of their own {i * i}")
-        if i in (14, 19):
-            said = run(("index", "shingle")[i == 19], "d").err
-    assert "20 documents -> " in said
-    assert "0 documents read, 20 unchanged" in run("index d").err
-
-
 def test_the_folder_is_synced_after_a_file_was_replaced(tmp_path, monkeypatch):
     synced, fsync = [], os.fsync
 
@@ -172,45 +155,3 @@ def test_signatures_are_mapped_where_the_system_cannot_allocate(tmp_path, monkey
     assert not mapped.any()
     mapped[:] = 7
     assert int(mapped.sum()) == 2_100_000
-
-
-# --- the store as a cache -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def copies(here):
-    (here / "d").mkdir()
-    for name in "ab":
-        Path("d", name).write_text("some words that are the same")
-
-
-def test_a_store_is_marked_as_a_cache(run, copies):
-    run("pairs d")
-    run("pairs d --store deep/er")
-    for store in (".lshdup", "deep/er"):
-        assert Path(store, "CACHEDIR.TAG").read_bytes().startswith(SIGNATURE)
-    assert not Path("deep/CACHEDIR.TAG").exists()
-    Path(".lshdup/CACHEDIR.TAG").unlink()
-    run("pairs d")
-    assert not Path(".lshdup/CACHEDIR.TAG").exists()
-
-
-def test_no_other_folder_is_marked(run, here, copies):
-    Path("mine").mkdir()
-    Path("full").mkdir()
-    Path("full/x").write_text("mine")
-    run("pairs d --store mine")
-    run("pairs d --store full", code=2)
-    run("pairs d --no-store")
-    assert Path("mine/signatures.npz").exists()
-    assert not list(here.rglob("CACHEDIR.TAG"))
-
-
-def test_the_size_of_a_large_store_is_said(run, copies):
-    assert " MB" not in run("pairs d").err
-    with Path(".lshdup/large").open("wb") as file:
-        os.truncate(file.fileno(), 345 << 20)
-    said = run("pairs d").err
-    assert "the store .lshdup has 345 MB; deleted, it is made again by the next run" in said
-    assert "345 MB" not in run("pairs").err
-    assert "345 MB" not in run("pairs d --no-store").err

@@ -16,7 +16,7 @@ from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import open_workspace, part
+from tests.conftest import open_workspace, part, write_files
 
 #: Every file and every folder that a store can hold.
 FILES = (
@@ -37,8 +37,7 @@ def here(here):
         Path(folder).mkdir()
         for i in range(4):
             Path(folder, f"{i}.txt").write_text(f"one two three four five six seven {i // 2}")
-    Path("dir/00000001.npz").write_bytes(b"mine")
-    Path("thesis.txt").write_text("a thesis")
+    write_files(".", {"dir/00000001.npz": b"mine", "thesis.txt": "a thesis"})
     Path("empty").touch()
     return here
 
@@ -124,37 +123,3 @@ def test_nothing_is_followed_although_nothing_is_refused(name, kind, monkeypatch
         if kind != HARD:  # whose number of names falls when the one in the store is replaced
             assert outside() == before
         assert Path("thesis.txt").read_text() == "a thesis"
-
-
-def test_a_store_may_be_a_link_only_if_it_was_typed(run, tmp_path):
-    run("pairs d --store real")
-    before = run("pairs d --no-store").out
-    for target in ("real", "dir", "none"):
-        Path(".lshdup").symlink_to(target)
-        shown = outside()
-        for command in ("pairs d", "pairs", "query d/0.txt"):
-            said = run(command, code=2)
-            assert f"the store .lshdup is a link to {target}" in said.err
-            assert "type --store .lshdup" in said.err
-        assert run("pairs d --no-store").out == before
-        assert outside() == shown
-        Path(".lshdup").unlink()
-    Path(".lshdup").symlink_to("real")
-    for typed in ({"LSHDUP_STORE": ".lshdup"}, {}):
-        options = () if typed else ("--store", ".lshdup")
-        assert run("pairs d", *options, env=typed).out == before
-        assert run("pairs", *options, env=typed).out == before
-    # The store of a folder above, which a command with DOCS does not use.
-    below = tmp_path / "d/below"
-    below.mkdir()
-    assert "the store ../../.lshdup is a link to real" in run("pairs", cwd=below, code=2).err
-    run("pairs ..", cwd=below)
-
-
-def test_a_store_of_other_things_is_used_beside_them(run):
-    """A note of a person in a store is no file of lshdup."""
-    run("pairs d")
-    Path(".lshdup/notes").symlink_to("../thesis.txt")
-    Path(".lshdup/mine").mkdir()
-    run("pairs d -t 0.5")
-    assert Path(".lshdup/notes").is_symlink()

@@ -148,43 +148,6 @@ def test_a_known_answer():
 KNOWN, KNOWN_NAME = [15592200375610033154, 17599712476384360436], "97367e6d25413d2d7a84991f99310932"
 
 
-def test_a_store_knows_its_key_by_name_only(run, corpus, tmp_path):
-    documents = "sample_corpus/licences"
-    right = run("pairs", documents, "--no-store").out
-    assert run("pairs", documents, "--hash-key", KEY).out == right
-    for path in (tmp_path / ".lshdup").iterdir():
-        data = path.read_bytes()
-        assert KEY.encode() not in data
-        holds_sets = path.name == "signatures.npz"  # whose identity all others name
-        assert not holds_sets or key_name(KEY.encode()).encode() in data
-    environment = {"LSHDUP_HASH_KEY": KEY}
-    assert " 0 documents read" in run("pairs", documents, env=environment).err
-    assert run("pairs", env=environment).out == right
-    run("index", documents, "--store", "public")
-    near = run("query MIT.txt -t 0.5 --store public").out
-    assert near
-    assert run("query MIT.txt -t 0.5", env=environment).out == near
-    shown = run("shingle --show MIT.txt", env=environment).out
-    assert shown != run("shingle --show MIT.txt --store public").out
-    # With another one, or none, it says so; with documents named, it is another collection.
-    (tmp_path / ".lshdup/pairs.npz").unlink()
-    for command in (["query", "MIT.txt"], ["shingle", "--show", "MIT.txt"]):
-        said = run(*command, code=2).err
-        assert "made with an LSHDUP_HASH_KEY" in said
-        # With the line that says of which documents the last run was:
-        assert sum(not line.endswith(", of the store") for line in said.splitlines()) <= 4
-    assert "made with an LSHDUP_HASH_KEY" in run("pairs", code=2).err
-    assert "made with an LSHDUP_HASH_KEY" in run("clusters", code=2).err
-    for command in (["query", "MIT.txt"], ["pairs"]):
-        result = run(*command, "--hash-key", "another", code=2)
-        assert "signatures.npz was made with another LSHDUP_HASH_KEY" in result.err
-        assert "another" not in result.err.replace("another LSHDUP_HASH_KEY", "")
-    refused = run("query MIT.txt --store public --hash-key", KEY, code=2).err
-    assert "made with no LSHDUP_HASH_KEY" in refused
-    assert run("pairs", documents).out == right
-    assert run("pairs").out == right
-
-
 def test_keys_that_are_none():
     with pytest.raises(ParameterError, match="poly31 takes no key"):
         ShingleParams(tokens="char", hash="poly31", secret=b"x")

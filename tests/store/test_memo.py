@@ -63,26 +63,6 @@ def test_each_collection_in_turn_reads_no_file_twice(run, here, command):
     assert segments() == []  # All is in the artifacts of the last run.
 
 
-def test_a_command_without_docs_goes_on_with_the_last_run(run, here):
-    run("index", "a", "-q")
-    run("pairs", "b", "-q")
-    assert "the last run: 6 documents in b" in run("pairs").err
-    assert "the last run: 6 documents in b" in run("query", "a/x1.txt", "-t", "0.1").err
-    run("shingle", "a", "-q")
-    assert "the last run: 12 documents in a" in run("pairs").err
-    Path(".lshdup/manifest.json").write_text("{")  # It is a cache.
-    assert "the last run: 12 documents in a" in run("pairs").err
-
-
-def test_a_file_that_is_gone_is_not_kept(run, here):
-    run("index", "a", "-q")
-    (here / "a/x1.txt").unlink()
-    assert "0 documents read, 11 unchanged" in run("index", "a").err
-    (here / "a/y2.txt").write_text("other words")
-    run("index", "a", "-q")
-    assert segments() == []
-
-
 def test_checked_content_forgets_what_was_known(run, here):
     run("shingle", "a", "-q")
     run("index", "b", "-q")
@@ -117,33 +97,6 @@ def test_the_memo_forgets_what_was_not_used_for_longest(run, here):
     assert run("index", "c0").out == b""
     err = run("index", "a", env={"LSHDUP_MEMO": "much"}, code=2).err
     assert "LSHDUP_MEMO: 'much' is not a number of bytes" in err
-
-
-def test_a_damaged_segment_is_read_again(run, here):
-    expected = run("pairs", "a", "--no-store").out
-    for damage in (b"", b"junk", None):
-        run("pairs", "a", "-q")
-        run("pairs", "b", "-q")
-        (segment,) = Path(".lshdup/memo").iterdir()
-        data = bytearray(segment.read_bytes())
-        data[len(data) // 2] ^= 1
-        segment.write_bytes(bytes(data) if damage is None else damage)
-        result = run("pairs", "a")
-        assert result.out == expected
-        assert f"{segment} is damaged" in result.err
-        assert "it is removed" in result.err
-        shutil.rmtree(".lshdup")
-
-
-def test_a_run_in_another_folder(run, here):
-    """Names start from the current folder: a collection of another one is not mistaken for it."""
-    run("index", "a", "--store", "st", "-q")
-    shutil.copytree("a", "b/a", dirs_exist_ok=True, copy_function=shutil.copy2)
-    (here / "b/a/x1.txt").write_text("quite other words in this one")
-    os.utime("b/a/x1.txt", ns=(0, Path("a/x1.txt").stat().st_mtime_ns))
-    inside = run("pairs", "a", "--store", "../st", cwd=here / "b")
-    assert inside.out == run("pairs", "a", "--no-store", cwd=here / "b").out
-    assert "0 documents read, 12 unchanged" in run("index", "a", "--store", "st").err
 
 
 # --- killed ---------------------------------------------------------------------------------------
@@ -197,17 +150,6 @@ def test_sets_of_office_documents_stay_known(here):
         assert found.sets is not None
     assert found.read == 0
     assert segments() == []
-
-
-def test_a_known_mailbox_that_is_too_large_for_split_now(run, here):
-    split = ["--split", "^never"]
-    mail = "From x@y.z Mon Jan 01 00:00:00 2024\nFrom: x@y.z\nSubject: s\n\n{}\n\n"
-    (here / "a/box.txt").write_text("".join(mail.format(text(seed)) for seed in range(4)))
-    assert "16 documents" in run("index", "a", *split).err
-    limit = ["--max-bytes", "600", *split]
-    for store in ("new", ".lshdup"):
-        result = run("pairs", "a", *limit, "--store", store, code=2)  # A file is left out.
-        assert "box.txt: too large" in result.err, store
 
 
 def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monkeypatch):

@@ -30,8 +30,7 @@ from lshdup.views import html
 from lshdup.views.pair_view import Differences, escape
 from lshdup.views.selection import select
 from tests.compare.test_pairs import collections, found_pairs, rows
-from tests.conftest import RUN, WHOLE, many, part
-from tests.views.conftest import write
+from tests.conftest import RUN, WHOLE, many, part, write_files
 
 HOSTILE = [
     b"</script><script>document.title='owned'</script>", b"<!--<script>",
@@ -554,7 +553,7 @@ def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
     passage = " ".join(f"</script><b>word{i}</b>" for i in range(60))
     for name in HOSTILE[:8]:
         text = f"{len(name)} words of its own: {passage}; and {len(name) + 1} more"
-        write(tmp_path / "d", {os.fsdecode(name.replace(b"/", b"-")): text})
+        write_files(tmp_path / "d", {os.fsdecode(name.replace(b"/", b"-")): text})
     arguments = ["report", "d", "-t", "0.9", "-q"]
     assert b'"recurring":' not in run(*arguments).out
     page = run(*arguments, "--passages-of-corpus").out
@@ -580,7 +579,7 @@ def mixed(tmp_path):
     rows = [{"text": texts[b"a"]}, {"text": texts[b"near"]}, {"id": 7, "text": None}]
     texts[b"rows.jsonl"] = "\n".join(map(json.dumps, rows))
     folder = tmp_path / "d"
-    write(folder, {os.fsdecode(name): text for name, text in texts.items()})
+    write_files(folder, {os.fsdecode(name): text for name, text in texts.items()})
     with zipfile.ZipFile(folder / "z.zip", "w") as archive:
         archive.writestr("in/a", texts[b"a"])
     (folder / "link").symlink_to("a")
@@ -675,7 +674,7 @@ def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
 def test_the_page_says_what_is_the_same_as_clusters_does(run, tmp_path):
     text = "one two three four five six seven eight nine ten one two three"
     texts = [text, text, text.upper() + "!", "three four five six seven eight nine ten " + text]
-    write(tmp_path / "d", {"x" * (i + 1): each for i, each in enumerate(texts)})
+    write_files(tmp_path / "d", {"x" * (i + 1): each for i, each in enumerate(texts)})
     known = known_of(run("report d -t 0.5 --no-store").out)
     words = dict(zip(full_names(known), known["documents"]["same"], strict=True))
     assert words == {"d/x": 2, "d/xx": 2, "d/xxx": 1, "d/xxxx": 0}
@@ -689,7 +688,7 @@ def test_variants_of_a_group_stand_once_with_those_who_have_them(run, tmp_path):
     changed = {"a": [], "b.1": [20], "c.12": [20, 40], "d.123": [40]}
     for name, edits in changed.items():
         text = [f"new{i}" if i in edits else word for i, word in enumerate(words)]
-        write(tmp_path / "d", {name: " ".join(text)})
+        write_files(tmp_path / "d", {name: " ".join(text)})
     known = known_of(run("report d -t 0.5 --no-store").out)
     (kept,) = map(int, known["variants"])
     names = [full_names(known)[kind[0]] for kind in known["kinds"]]
@@ -722,7 +721,7 @@ def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_p
     long = f"{words} " * 800
     texts = {"long1": long, "long2": long + "another end"}
     texts |= {"a": words, "b": f"{words} more", "c": f"{words} or less"}
-    write(tmp_path / "d", texts)
+    write_files(tmp_path / "d", texts)
     run("index d -t 0.8")
     assert len(run("pairs -t 0.8").rows) == 10
 
@@ -763,7 +762,7 @@ def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
     one, two = tmp_path / "t/<b>one", tmp_path / "t/two/deep"
     for number in range(12):
         words = [f"{word}of{number}" for word in range(60)]
-        write(one / f"in {number % 3}", {f"{number}.txt": " ".join(words)})
+        write_files(one / f"in {number % 3}", {f"{number}.txt": " ".join(words)})
     shutil.copytree(one, two)
     (one / "in 0/0.txt").unlink()
     (two / "in 1/1.txt").write_text("all is new in this one")

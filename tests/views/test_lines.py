@@ -11,9 +11,8 @@ from lshdup.params import ShingleParams
 from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import align_lines, compare, extract_line, have_same_lines, mark_pieces
 from tests import golden
-from tests.conftest import RUN
+from tests.conftest import RUN, write_files
 from tests.running import in_terminal
-from tests.views.conftest import write
 
 CODE = '''import os
 import sys
@@ -137,7 +136,7 @@ def test_lines_are_without_their_ends(text, lines):
 
 def test_lines_as_they_are_seen(run, tmp_path):
     """Program text and a table, before and after some changes."""
-    write(tmp_path, {"a.py": CODE, "b.py": CHANGED, "a.csv": TABLE, "b.csv": PRICES})
+    write_files(tmp_path, {"a.py": CODE, "b.py": CHANGED, "a.csv": TABLE, "b.csv": PRICES})
     layouts = {"": "", "-plain": "--no-color", "-beside": "--side-by-side --context 1"}
     seen = [("code", columns, name) for columns in (50, 160) for name in ("", "-beside")]
     for kind, columns, name in (*seen, *product(("code", "table"), (80,), layouts)):

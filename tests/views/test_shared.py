@@ -21,11 +21,10 @@ from lshdup.shingling.inspection import locate_shingles
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.views.changes import ALIKE, MOVED_AWAY, MOVED_HERE
 from lshdup.views.comparison import compare, count_shared, find_shared
-from tests.conftest import RUN
+from tests.conftest import RUN, write_files
 from tests.documents import list_tokens
 from tests.reference import reached, shingle_list
 from tests.running import in_terminal
-from tests.views.conftest import write
 from tests.views.test_html import (
     HOSTILE,
     Outline,
@@ -136,13 +135,6 @@ def test_a_passage_is_found_wherever_it_stands_and_whole():
     assert places("one two", "one two three") == []
 
 
-def test_a_subject_and_a_body_are_not_one_passage(run, tmp_path):
-    mail = "From: a@b.c\nSubject: one two three\n\nfour five six seven\n"
-    write(tmp_path, {"m.eml": mail, "t.txt": "one two three four five six seven"})
-    rows = run("show m.eml t.txt --shared --format jsonl --no-store").lines
-    assert [json.loads(row)["a"] for row in rows] == ["one two three", "four five six seven"]
-
-
 # --- short answers, partly copied -----------------------------------------------------------------
 
 
@@ -171,8 +163,8 @@ def answers(tmp_path):
         for name, text in made.items()
     }
     cased["copied"] = cased["copied"].upper()
-    write(tmp_path / "answers", {f"{name}.txt": text for name, text in cased.items()})
-    write(
+    write_files(tmp_path / "answers", {f"{name}.txt": text for name, text in cased.items()})
+    write_files(
         tmp_path / "sources", {"a.txt": f"{question}\n{' '.join(source)}", "b.txt": " ".join(other)}
     )
     (tmp_path / "question.txt").write_text(question)
@@ -271,7 +263,7 @@ def test_a_page_of_shared_texts_does_nothing_with_names_and_texts(chromium, run,
     for at, name in enumerate(HOSTILE):
         name = os.fsdecode(name.replace(b"/", b"-"))
         bad = b" \xff\xfe\x80 " if at % 2 else b""
-        write(tmp_path / "d", {name: evil.encode() + bad + f"{name!r} own{at}".encode()})
+        write_files(tmp_path / "d", {name: evil.encode() + bad + f"{name!r} own{at}".encode()})
     shutil.copytree(tmp_path / "d", tmp_path / "e")
     for command in (
         "d --measure containment",
@@ -312,7 +304,7 @@ def test_the_pairs_of_the_page_are_those_of_pairs_in_their_order(run, tmp_path, 
     for folder in "de":
         made = {"a": text, "a.copy": text, "part": text[20:70], "own": rng.choices(text, k=60)}
         made |= {f"{folder}{n}": text[: 30 + 10 * n] + rng.choices(text, k=20) for n in range(4)}
-        write(tmp_path / folder, {name: " ".join(each) for name, each in made.items()})
+        write_files(tmp_path / folder, {name: " ".join(each) for name, each in made.items()})
     run("index e --store kept")
     asked = [*command.split(), "-t", "0.3", "--no-store", "-q"]
     rows = run("pairs", *asked).rows
@@ -340,8 +332,8 @@ def test_the_pairs_of_the_page_are_those_of_pairs_in_their_order(run, tmp_path, 
 def test_what_is_gone_is_said_and_shows_nothing(chromium, run, tmp_path):
     """Of a stored OTHER whose documents are gone, signatures estimate."""
     texts_of = {name: f"{words(0, 60)} {words(at, at + 9)}" for at, name in enumerate("abc", 70)}
-    write(tmp_path / "d", texts_of)
-    write(tmp_path / "e", texts_of)
+    write_files(tmp_path / "d", texts_of)
+    write_files(tmp_path / "e", texts_of)
     run("index e --store kept")
     (tmp_path / "e/a").unlink()
     (tmp_path / "e/b").write_text(words(0, 70))
@@ -361,7 +353,7 @@ def test_what_is_gone_is_said_and_shows_nothing(chromium, run, tmp_path):
 
 def test_what_was_not_compared_of_either_side_is_named(run, tmp_path):
     for folder in "de":
-        write(tmp_path / folder, {"a": words(0, 40), "none": "...", "binary": "\0\1"})
+        write_files(tmp_path / folder, {"a": words(0, 40), "none": "...", "binary": "\0\1"})
     known = known_of(run("report d --against e --no-store").out)
     skipped = {why: [name for name, _ in rows] for why, rows in lists_of(known)["skipped"]}
     assert skipped == {"binary": ["d/binary", "e/binary"], "no tokens": ["d/none", "e/none"]}
@@ -374,7 +366,7 @@ def test_a_page_of_shared_texts_is_below_8_megabytes(run, tmp_path):
     blocks = [words(700 * at, 700 * (at + 1)) for at in range(3)]
     for i in range(40):
         text = f" own{i} ".join(["", *blocks, ""])
-        write(tmp_path / "d", {f"{i}": text.upper() if i % 2 else text})
+        write_files(tmp_path / "d", {f"{i}": text.upper() if i % 2 else text})
     done = run("report d --measure containment -t 0.5 --no-store")
     assert 4_000_000 < len(done.out) < 8_000_000
     known = known_of(done.out)
@@ -405,7 +397,7 @@ def test_long_documents_of_many_short_passages(run, tmp_path):
     for name in "ab":
         drawn = [f"word{i}" for i in (rng.zipf(1.3, 200_000) % 20_000).tolist()]
         text = "".join(f"{word}\n" if at % 12 == 0 else f"{word} " for at, word in enumerate(drawn))
-        write(tmp_path, {name: text})
+        write_files(tmp_path, {name: text})
     rows = run("show a b --shared --format jsonl --no-store").lines
     assert len(rows) > 50_000
     last = json.loads(rows[-1])

@@ -17,11 +17,10 @@ from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, 
 from lshdup.views.comparison import compare
 from lshdup.views.terminal import Layout, render
 from tests import golden
-from tests.conftest import RUN, part
+from tests.conftest import RUN, part, write_files
 from tests.documents import list_tokens
 from tests.reference import is_ignorable
 from tests.running import in_terminal
-from tests.views.conftest import write
 
 TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
 TOKENS = ("word", "symbols", "char", "terms")
@@ -277,7 +276,7 @@ def three(corpus, tmp_path):
     paragraphs = (corpus / "licences/Apache-1.1.txt").read_text().split("\n\n")
     paragraphs.insert(6, paragraphs.pop(3))
     word = (corpus / "udhr/eng.txt").read_text().replace("detention or", "imprisonment or", 1)
-    write(tmp_path, {"moved.txt": "\n\n".join(paragraphs), "word.txt": word})
+    write_files(tmp_path, {"moved.txt": "\n\n".join(paragraphs), "word.txt": word})
     udhr = "sample_corpus/udhr/"
     return {
         "word": (f"{udhr}eng.txt", "word.txt"),
@@ -316,7 +315,7 @@ def test_hostile_texts_do_nothing_to_a_terminal(run, tmp_path):
 
     begin = "plain \x1b[31mred\x1b]0;title\x07 gpj.\u202eexe \x9b2J "
     long = {"a": begin + "m" * 300_000 + " end", "b\x1b[2J": f"plain {'n' * 300_000} end"}
-    write(tmp_path, long)
+    write_files(tmp_path, long)
     for width, *options in (
         (80,), (160,), (80, "--side-by-side"), (80, "--shingles"), (80, "--format", "json")
     ):  # fmt: skip

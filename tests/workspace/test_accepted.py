@@ -21,7 +21,7 @@ from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.request import Request
 from tests import reference
 from tests.compare.test_clusters import as_dict, obvious_groups
-from tests.conftest import many, open_workspace
+from tests.conftest import many, open_workspace, write_files
 
 THRESHOLD = 0.4
 WORDS = definition_of(ShingleParams())
@@ -51,8 +51,7 @@ def order_of(opened, rule):
 @pytest.fixture(scope="module")
 def docs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
-    for name, text in TEXTS.items():
-        (folder / name).write_text(text)
+    write_files(folder, TEXTS)
     return os.fsencode(folder)
 
 
@@ -208,11 +207,8 @@ def test_a_line_holds_until_a_text_changes(tmp_path_factory, definition, data):
     texts = data.draw(st.lists(st.sampled_from(["a b c", "a b d", "a b c d", "a b c e", "f"]),
                                min_size=3, max_size=7))  # fmt: skip
     names = [f"n{number}" for number in range(len(texts))]
-    for name, text in zip(names, texts, strict=True):
-        (folder / name).write_text(text)
-    (folder / "pictures").mkdir()
-    for name in ("p", "q"):
-        (folder / "pictures" / name).write_bytes(b"\0picture")
+    write_files(folder, dict(zip(names, texts, strict=True)))
+    write_files(folder / "pictures", dict.fromkeys(("p", "q"), b"\0picture"))
     names, texts = [*names, "pictures/p", "pictures/q"], [*texts, "picture", "picture"]
     lines = data.draw(st.sets(st.sampled_from(list(combinations(range(len(names)), 2)))))
     listed = find_documents(open_workspace(""), [os.fsencode(folder)], DocumentParams())
@@ -279,8 +275,7 @@ NEW = {"a": FOX, "b": f"{FOX} soon", "c": f"{FOX} late", "c copy": f"{FOX} late"
 @pytest.fixture
 def four(here):
     Path("docs/in").mkdir(parents=True)
-    for name, text in NEW.items():
-        Path("docs", name).write_text(text)
+    write_files("docs", NEW)
     return here
 
 
@@ -302,105 +297,6 @@ def test_every_subset_by_the_command_line(run, four):
     run("accept --from -", stdin=tsv)
     assert run("pairs docs -q").out == b""
     assert run("pairs docs -q --show-accepted").out == tsv
-
-
-def test_the_store_answers_with_and_without(run, four):
-    """Pairs and groups that are kept in the store are those of what is accepted now."""
-    plain = [run(line).out for line in ("pairs docs -q", "clusters docs -q")]
-    for _ in range(2):
-        run("accept a b")
-        assert [run(line).out for line in ("pairs -q", "clusters -q")] != plain
-        assert b"drop\tdocs/b\t" not in run("clusters -q").out
-        assert run("clusters docs -q").out == run("clusters -q").out
-        assert run("clusters -q").out == run("clusters docs -q --no-store").out
-        assert run("show docs/b -q").out != run("clusters -q").out
-        assert [run(line).out for line in ("pairs -q --show-accepted",)] == plain[:1]
-        os.unlink("docs/lshdup-accepted.jsonl")
-        assert [run(line).out for line in ("pairs -q", "clusters -q")] == plain
-
-
-def test_a_list_from_before_a_parameter_is_read(run, four):
-    run("index docs")
-    run("accept docs/a docs/b")
-    path = Path("docs/lshdup-accepted.jsonl")
-    head, lines = path.read_text().split("\n", 1)
-    head = json.loads(head)
-    del head["texts"]["mail_quotes"]
-    expected = run("pairs docs -q").out
-    path.write_text(f"{json.dumps(head)}\n{lines}")
-    assert run("pairs docs -q").out == expected != run("pairs docs -q --show-accepted").out
-
-
-def test_an_accepted_pair_lasts_until_a_text_changes(run, four):
-    run("index docs")
-    run("accept docs/a docs/b --note 'two notes'")
-    accepted = Path("docs/lshdup-accepted.jsonl").read_bytes()
-    assert b'"note": "two notes"' in accepted
-    near = lambda: {tuple(row[:2]) for row in run("pairs docs -q").rows}  # noqa: E731
-    assert ("docs/a", "docs/b") not in near()
-    assert ("docs/a", "docs/c") in near()
-    Path("docs/a").write_text(FOX.upper() + "!\r\n")  # the same words
-    os.rename("docs/b", "docs/in/renamed")
-    assert ("docs/a", "docs/in/renamed") not in near()
-    shutil.copy("docs/a", "docs/a2")
-    assert ("docs/a2", "docs/in/renamed") in near()
-    Path("docs/a").write_text(FOX + "now")
-    assert ("docs/a", "docs/in/renamed") in near()
-    assert Path("docs/lshdup-accepted.jsonl").read_bytes() == accepted
-    run("pairs docs -q")
-    run("accept docs/a docs/in/renamed")  # the line with the old text of a stays: other names
-    assert accepted_lines("docs/lshdup-accepted.jsonl") == [("a", "b"), ("a", "in/renamed")]
-    Path("docs/a").write_text(FOX + "at last")
-    run("pairs docs -q")
-    run("accept docs/a docs/in/renamed")
-    assert accepted_lines("docs/lshdup-accepted.jsonl") == [("a", "b"), ("a", "in/renamed")]
-
-
-@pytest.mark.parametrize(
-    ("line", "cwd"),
-    [("pairs .", "docs"), ("pairs ../a ../b ../c", "docs/in"), ("pairs ROOT/docs", "/")],
-)  # fmt: skip
-def test_the_file_is_found_from_elsewhere(run, four, line, cwd):
-    run("index docs")
-    run("accept docs/a docs/b")
-    line = line.replace("ROOT", str(four))
-    for more, is_there in (("", False), (" --show-accepted", True)):
-        rows = run(f"{line} -q --no-store{more}", cwd=cwd).rows
-        found = [[os.path.basename(name) for name in row[:2]] for row in rows]
-        assert (["a", "b"] in found) == is_there
-        assert ["a", "c"] in found
-
-
-def test_rows_of_files(run, four):
-    """Of records `--write` keeps both."""
-    texts = [json.dumps({"id": str(n), "text": text}) for n, text in enumerate(NEW.values())]
-    Path("rows.jsonl").write_text("".join(f"{each}\n" for each in texts))
-    options = "clusters rows.jsonl --id-field id --write out.jsonl -q"
-    run(options)
-    assert len(Path("out.jsonl").read_text().splitlines()) == 2
-    run("accept 0 1")
-    assert accepted_lines("lshdup-accepted.jsonl") == [("0", "1")]
-    run(options)
-    assert Path("out.jsonl").read_text().splitlines() == [texts[0], texts[1], texts[4]]
-
-
-def test_files_that_are_compared_by_their_bytes(run, four):
-    """No text of them is known: those of the list are read."""
-    for line in ("clusters docs -q --same bytes", f"clusters {four}/docs -q --same bytes"):
-        assert len(run(line).rows) == 2
-        run("accept docs/c 'docs/c copy'")
-        assert run(line).out == b""
-        assert len(run(line, "--show-accepted").rows) == 2
-        assert run("pairs docs -q --same bytes --check").out == b""
-        shutil.copy("docs/c", "docs/d")
-        assert len(run("pairs docs -q --same bytes").rows) == 2
-        for name in ("c", "c copy", "d"):
-            Path("docs", name).write_bytes(b"\0another")
-        assert len(run("pairs docs -q --same bytes").rows) == 3
-        os.unlink("docs/d")
-        os.unlink("docs/lshdup-accepted.jsonl")
-        for name in ("c", "c copy"):
-            Path("docs", name).write_text(NEW[name])
 
 
 def test_the_list_of_a_page_and_what_the_page_shows(run, four):

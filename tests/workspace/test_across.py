@@ -8,7 +8,6 @@ import csv
 import json
 import re
 import zipfile
-from contextlib import chdir
 from itertools import product
 from pathlib import Path
 from types import NoneType
@@ -24,7 +23,7 @@ from lshdup.params import AcrossParams, ClusterParams, DocumentParams, PairParam
 from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
-from tests.conftest import RUN, many, open_workspace, part, require
+from tests.conftest import RUN, many, open_workspace, part, require, write_files
 from tests.documents import find
 from tests.running import run_program
 from tests.workspace.test_accepted import order_of
@@ -84,8 +83,7 @@ def test_folders_of_many_docs_are_those_that_were_named(folders):
     """Of more than a hundred DOCS the store keeps the folder above them only."""
     names = [f"many/{n % 60}/{n}" for n in range(120)]
     for name in names:
-        (folders / name).mkdir(parents=True)
-        (folders / name / "a.txt").write_text("some words of a text")
+        write_files(folders / name, {"a.txt": "some words of a text"})
     _, found = origins_of("folder", *names)
     assert found == list(range(120))
     assert run_program(["index", *names, "-q"], cwd=folders).returncode == 0
@@ -174,8 +172,7 @@ def folders(tmp_path, monkeypatch):
     made = texts(5, originals, 90, 30)
     for i, text in enumerate(made):
         folder = tmp_path / "docs" / f"{'abc'[min(i % 11, 2)]}" if i % 9 else tmp_path / "docs"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{i:03}.txt").write_text(text if i % 13 else f"{text} and more of it")
+        write_files(folder, {f"{i:03}.txt": text if i % 13 else f"{text} and more of it"})
     return tmp_path
 
 
@@ -259,51 +256,12 @@ def test_passages_have_places_in_two_origins(folders):
 # --- a command without DOCS -----------------------------------------------------------------------
 
 
-def test_origins_are_known_again_or_refused(folders):
-    """The folders that were named are in the store; fields are read again, if they can be."""
-    with_docs = run_program(["pairs", "docs", "--across", "folder", "-q"], cwd=folders)
-    assert with_docs.stdout.count(b"\n") > 10
-    without = run_program(["pairs", "--across", "folder", "-q"], cwd=folders)
-    assert without.stdout == with_docs.stdout
-    rows = folders / "rows.jsonl"
-    made = [{"text": " ".join(WORDS[:60]), "key": key} for key in "aab"]
-    rows.write_text("".join(json.dumps(row) + "\n" for row in made))
-    line = ["pairs", "rows.jsonl", "--across", "field:key", "-q"]
-    first = run_program(line, cwd=folders)
-    assert first.stdout.count(b"\n") == 2
-    line.remove("rows.jsonl")
-    assert run_program(line, cwd=folders).stdout == first.stdout
-    rows.write_text(rows.read_text() + "\n")
-    changed = run_program(line, cwd=folders)
-    assert (changed.returncode, changed.stdout) == (2, b"")
-    assert b"rows.jsonl:1 is not what was read: changed" in changed.stderr.replace(b"\n ", b"")
-    rows.unlink()
-    assert run_program(line, cwd=folders).returncode == 2
-
-
-def test_a_record_that_is_gone_is_no_origin(tmp_path):
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"text": "x", "key": "a"}\n')
-    with chdir(tmp_path):
-        documents, _ = find("rows.jsonl")
-        rows.unlink()
-        with pytest.raises(InputError, match="is not what was read"):
-            find_origins(RUN, documents, AcrossParams.parse("field:key"))
-
-
-@pytest.mark.parametrize(
-    "typed", ["folder", "folder:1", "folder:3", "field:a:b", "fields?", "Folder:2"]
-)
-def test_what_is_typed_is_shown(typed):
-    assert str(AcrossParams.parse(typed)) == typed.removesuffix(":1")
-
-
-@pytest.mark.parametrize(
-    "typed", ["folder:", "folder:0", "folder:-1", "folder:x", "field:", "(", ""]
-)
-def test_what_is_no_origin_is_refused(typed):
-    with pytest.raises(ParameterError, match="--across"):
-        AcrossParams.parse(typed)
+def test_what_is_typed_is_shown_or_refused():
+    for typed in ("folder", "folder:1", "folder:3", "field:a:b", "fields?", "Folder:2"):
+        assert str(AcrossParams.parse(typed)) == typed.removesuffix(":1")
+    for typed in ("folder:", "folder:0", "folder:-1", "folder:x", "field:", "(", ""):
+        with pytest.raises(ParameterError, match="--across"):
+            AcrossParams.parse(typed)
 
 
 def test_bands_that_keep_no_promise_are_refused_before_the_work(folders):

@@ -26,7 +26,7 @@ from lshdup.workspace.against import load_sides
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 from tests import reference
-from tests.conftest import RUN, many, part
+from tests.conftest import RUN, many, part, write_files
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -52,11 +52,8 @@ def two_sides(tmp_path, monkeypatch):
     new, old = texts(1, originals, 30, 8), texts(2, originals, 60, 10)
     old += [*new[:4], new[2]]
     for folder, made in (("new", new), ("old", old)):
-        (tmp_path / folder).mkdir()
-        for i, text in enumerate(made):
-            (tmp_path / folder / f"{i:03}.txt").write_text(text)
-    (tmp_path / "new/empty.txt").write_text("")
-    (tmp_path / "old/empty.txt").write_text("")
+        write_files(tmp_path / folder, {f"{i:03}.txt": text for i, text in enumerate(made)})
+    write_files(tmp_path, {"new/empty.txt": "", "old/empty.txt": ""})
     return tmp_path
 
 
@@ -113,17 +110,6 @@ def test_one_side_in_pieces(two_sides):
     assert exactly(asked(0.6, parts[::-1], docs=docs)[0]) == expected
 
 
-@pytest.mark.parametrize("command", ["pairs", "passages"])
-def test_several_stores_and_mixtures_are_refused(two_sides, run, command):
-    for name in ("even", "third"):
-        run("index old --store", name)
-    several = run(f"{command} new --against even --against third", code=2)
-    assert "--against names several stores: even, third" in several.err
-    assert "`lshdup index A B --store DIR`, then --against DIR" in several.err
-    mixed = run(f"{command} new --against old --against even", code=2)
-    assert "--against names a store beside other documents: old, even" in mixed.err
-
-
 def test_collapsed_copies(two_sides):
     sets = [list(reference.folder_sets(side).items()) for side in ("new", "old")]
     duplicate_of = [{} for _ in sets]
@@ -172,25 +158,6 @@ def printed(result):
     return [
         (os.fsencode(a), os.fsencode(b), float(s), verified) for a, b, s, verified, _ in result.rows
     ]
-
-
-def test_a_stored_index_is_only_read_and_gives_the_parameters(run, two_sides):
-    run("index old --store archive -k 2 --perms 256 --tokens word")
-    before = state_of("archive")
-    os.chmod("archive", 0o555)
-    near = ("-t", "0.6", "--recall", "0.99999")
-    adopted = run("pairs new -v --against archive", *near)
-    assert "K = 256" in adopted.err
-    assert printed(adopted) != [(*row, "exact") for row in brute_force(0.6)]
-    assert run("pairs new --against old -k 2 --perms 256", *near).out == adopted.out
-    assert run("pairs --against archive", *near).out == adopted.out
-    assert state_of("archive") == before
-    os.chmod("archive", 0o755)
-    refused = run("pairs new --against archive -k 3", code=2)
-    assert "archive was made with -k 2, not 3" in refused.err
-    assert "--perms 256, not 64" in run("pairs new --against archive --perms 64", code=2).err
-    run("pairs new -k 4")
-    assert "made with -k 4, not 2" in run("pairs --against archive", code=2).err
 
 
 def test_an_index_whose_documents_are_gone(run, two_sides):
@@ -260,23 +227,6 @@ def test_an_index_whose_documents_are_partly_gone_or_changed(run, two_sides):
     assert near <= {row[:2] for row in rows}
 
 
-def test_a_copy_that_is_there_stands_in_for_one_that_is_gone(run, tmp_path):
-    (tmp_path / "old").mkdir()
-    words = [f"word{i}" for i in range(100)]
-    for name in ("a", "b", "c"):
-        (tmp_path / "old" / name).write_text(" ".join(words))
-    (tmp_path / "new").write_text(" ".join([*words, "more"]))
-    run("index old --store archive")
-    options = ("pairs", "new", "--against", "archive")
-    exact = run(*options)
-    assert len(exact.rows) == 3
-    for name in ("a", "b"):
-        os.remove(tmp_path / "old" / name)
-        assert run(*options).out == exact.out
-    os.remove(tmp_path / "old/c")
-    assert {row[3] for row in run(*options).rows} == {"estimate"}
-
-
 def test_every_piece_of_candidates_is_verified_by_estimate(monkeypatch):
     there, lost = (RaggedSets.from_sets(sets) for sets in ([{1, 2, 3}, {4, 5, 6}], [(), ()]))
     side = Side(np.full(2, 3), np.arange(1, 3, dtype=np.uint64), None, there.take)
@@ -296,41 +246,6 @@ def test_a_changed_file_is_not_paired_with_itself_by_an_estimate(run, two_sides)
     rows, _ = asked(0.6, (b"archive",), docs=(b"old",))
     assert all(a != b for a, b, *_ in rows)
     assert any(estimated for *_, estimated in rows)
-
-
-def test_the_store_of_other_is_not_overwritten(run, two_sides):
-    run("index old --perms 256")
-    before = state_of(".lshdup")
-    result = run("pairs new --against .lshdup -t 0.6 --recall 0.99999")
-    assert "not kept" in result.err
-    assert [row[:3] for row in printed(result)] == brute_force(0.6)
-    assert state_of(".lshdup") == before
-    assert "name DOCS" in run("pairs --against .lshdup", code=2).err
-
-
-def test_patterns_are_of_docs_only(run, two_sides):
-    run("index old --store archive")
-    options = ("-t", "0.6", "--recall", "0.99999")
-    everything = run("pairs new --against old", *options).rows
-    some = [row for row in everything if row[0].startswith("new/00")]
-    patterns = ("--include", "new/00*", "--exclude", "old")
-    for other in ("old", "archive"):
-        assert run("pairs new --against", other, *options, *patterns).rows == some
-    assert 0 < len(some) < len(everything)
-
-
-def test_what_is_made_of_docs_is_kept(run, two_sides):
-    first = run("pairs new --against old -t 0.6")
-    again = run("pairs new --against old -t 0.6")
-    assert "0 documents read, 39 unchanged" in again.err
-    assert again.out == first.out
-    assert run("pairs --against old -t 0.6").out == first.out
-    assert run("pairs new --against old -t 0.6 --no-store --jobs 1").out == first.out
-    assert "lshdup index old --store DIR" in first.err
-    assert run("pairs new --against old -t 0.6 --check", code=1).out == first.out
-    zeros = first.out.translate(bytes.maketrans(b"\t\n", b"\0\0"))
-    assert run("pairs new --against old -t 0.6 -0").out == zeros
-    assert "nothing-there" in run("pairs new --against nothing-there", code=2).err
 
 
 # --- what is not even met -------------------------------------------------------------------------
@@ -436,14 +351,6 @@ def test_what_is_only_in_docs_is_what_brute_force_says(two_sides, run, threshold
     ]
 
 
-def test_a_check_fails_for_what_is_only_in_docs(two_sides, run):
-    options = ("--against", "old", "--exact", "--unmatched", "--no-store", "--check")
-    answer = run("pairs new", *options, code=1)
-    assert f"{len(only_here(0.8))} of 39 documents of DOCS with no document" in answer.err
-    assert ", 1 of them not compared, none missed" in answer.err
-    assert not run("pairs new/000.txt", *options).out
-
-
 def test_what_is_only_in_docs_by_what_is_the_same(two_sides, run):
     (two_sides / "new/upper.txt").write_text((two_sides / "old/050.txt").read_text().upper())
     texts, others = ({p: p.read_text() for p in Path(d).iterdir()} for d in ("new", "old"))
@@ -480,9 +387,7 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
     """300 documents and 300 others of one template: no list of their 90,000 pairs."""
     words = [f"word{i}" for i in range(300)]
     for folder in ("a", "b"):
-        Path(folder).mkdir()
-        for i in range(300):
-            Path(folder, f"{i}").write_text(" ".join([*words, f"{folder}{i}"]))
+        write_files(folder, {f"{i}": " ".join([*words, f"{folder}{i}"]) for i in range(300)})
     request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
     both = load_sides(Workspace(Run.quiet(2)), request, (b"b",))
     compared = []

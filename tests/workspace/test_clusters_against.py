@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from itertools import product
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import reference
-from tests.conftest import part
+from tests.conftest import part, write_files
 from tests.workspace.test_against import brute_force, state_of
 
 WORDS = [f"word{i}" for i in range(400)]
@@ -33,8 +32,7 @@ def two_sides(tmp_path, monkeypatch):
             Path(folder, f"{i:03}").write_text(" ".join(words))
     shutil.copy("old/003", "new/copy")
     shutil.copy("new/001", "new/again")
-    Path("new/upper").write_text(Path("old/005").read_text().upper())
-    Path("new/empty").write_text("")
+    write_files(".", {"new/upper": Path("old/005").read_text().upper(), "new/empty": ""})
     return tmp_path
 
 
@@ -152,31 +150,3 @@ def test_rows_are_written_without_what_goes(two_sides, run):
     refused = run(*options[:3], "archive", "--no-store", "--write", "same.jsonl", code=2).err
     assert "--write same.jsonl would replace --against old.jsonl" in refused
     assert Path("old.jsonl").read_bytes() == old
-
-
-def test_the_summary_and_check(two_sides, run):
-    options = ("clusters", "new", "--against", "old", *BANDS, "--no-store")
-    result = run(*options, "--check", "-v", code=1)
-    gone = len({a for a, _ in near(0.8)})
-    assert re.search(rf"drop \d+, \d+ of them copies, {gone} near documents of OTHER,", result.err)
-    assert "kept: the shortest path" in result.err
-    assert "; all documents of OTHER" in result.err
-    Path("far").mkdir()
-    Path("far/one").write_text("nothing at all of the words there")
-    result = run("clusters far", *options[2:], "--check", code=0)
-    assert "no groups of similarity 0.8 or more: 1 document alone" in result.err
-    refused = run(*options, "--linkage", "single", code=2).err
-    assert "--against cannot be combined with --linkage single" in refused
-
-
-@pytest.mark.parametrize("how", [(), ("--exact",)])
-def test_the_rest_is_compared_without_the_template(two_sides, run, how):
-    form = " ".join(WORDS[:60])
-    Path("form").write_text(form)
-    Path("forms").mkdir()
-    for i in range(6):
-        Path(f"forms/{i}").write_text(f"{form} " + " ".join(f"own{i // 2}{n}" for n in range(20)))
-    asked = ("clusters", "forms", "--against", "old", "-t", "0.5", "--no-store", *how)
-    assert len(run(*asked).rows) == 6  # one group
-    rows = run(*asked, "--template", "form").rows
-    assert [(row[0], row[2]) for row in rows] == [(str(1 + i // 2), f"forms/{i}") for i in range(6)]

@@ -28,7 +28,7 @@ from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.loading import load_whole_documents
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
-from tests.conftest import RUN
+from tests.conftest import RUN, write_files
 from tests.documents import tar_of, zip_of
 
 MAIL = b"From a@b.c Thu Aug 22 12:36:23 2002\nSubject: one\n\nThe text of a mail.\n\n"
@@ -55,15 +55,11 @@ def fill(folder, rng, n):
     for number, path in enumerate(rng.sample(files, n // 3)):
         (folder / f"copy {number}").write_bytes(path.read_bytes())
     os.link(files[0], folder / "link.txt")
-    for name in ("empty", "1/empty.txt", "none.png"):
-        (folder / name).write_bytes(b"")
-    (folder / "3/.hidden").write_bytes(b"hidden")
-    (folder / "hidden too").write_bytes(b"hidden")
+    write_files(folder, dict.fromkeys(("empty", "1/empty.txt", "none.png"), b""))
+    write_files(folder, {"3/.hidden": b"hidden", "hidden too": b"hidden"})
     (folder / "to it").symlink_to("empty")
-    for name in ("a.zip", "2/b.zip"):
-        (folder / name).write_bytes(zip_of([("in it", contents[0])]))
-    for name in ("Inbox", "1/Inbox"):
-        (folder / name).write_bytes(2 * MAIL)
+    write_files(folder, {name: zip_of([("in it", contents[0])]) for name in ("a.zip", "2/b.zip")})
+    write_files(folder, dict.fromkeys(("Inbox", "1/Inbox"), 2 * MAIL))
 
 
 @pytest.fixture
@@ -174,30 +170,12 @@ def test_what_other_runs_knew_changes_no_answer(tree, run):
     assert run("pairs -q").out == before  # The index continues.
 
 
-def test_without_docs_the_files_of_the_last_run_are_grouped(tree, run):
-    for least in ("1", "0", "4096"):
-        options = ("--same", "bytes", "--min-bytes", least)
-        made = run("clusters t", *options)
-        assert run("clusters", *options).out == made.out
-        assert "the last run:" in run("clusters", *options).err
-    # Of files that were not read, as they were small, nothing is known: they are in no group.
-    small = run("clusters t --same bytes --min-bytes 4096 --store s")
-    assert run("clusters --same bytes --store s").out == small.out == made.out
-    refused = run("pairs --same bytes --against t/1", code=2).err
-    assert "has read files of equal size only" in refused
-    run("index t -q")
-    texts = run("clusters --same bytes")
-    assert "files without text, such as pictures, are not compared" in texts.err
-    assert "has no effect" in run("clusters --same bytes --min-bytes 0", code=2).err
-
-
 def test_members_of_archives_may_be_equal_to_files(here, run):
     rng = random.Random(3)
     contents = contents_of(rng)[:-3]
     names = [f"m{number}" for number in range(len(contents))]
     Path("t").mkdir()
-    for number, content in enumerate(contents[::3]):
-        Path(f"t/{number}").write_bytes(content)
+    write_files(".", {f"t/{number}": content for number, content in enumerate(contents[::3])})
     Path("t/a.zip").write_bytes(zip_of(zip(names, contents, strict=True)))
     Path("t/b.tgz").write_bytes(tar_of(zip(names[:20], contents[:20], strict=True), "w:gz"))
     files = {name: each for name, each in files_below("t").items() if name[-1].isdigit()}
@@ -208,20 +186,6 @@ def test_members_of_archives_may_be_equal_to_files(here, run):
     assert listed(found.lines) == groups_of(files)
     whole = run("clusters t --same bytes --archives --emit drop-files --no-store").lines
     assert all(Path(name).is_file() for name in whole)
-
-
-def test_what_is_named_itself_is_taken_for_its_mails_and_rows(here, run):
-    Path("Inbox").write_bytes(2 * MAIL)
-    rows = [{"text": "one"}, {"text": "..."}, {"text": "one"}, {"text": "..."}, {"text": "One"}]
-    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    Path("dots").write_text("...")
-    Path("One").write_text("One")
-    found = run("pairs Inbox rows.jsonl dots One --same bytes --no-store -q").rows
-    assert sorted(tuple(row[:2]) for row in found) == [
-        ("Inbox:1", "Inbox:2"), ("One", "rows.jsonl:5"), ("dots", "rows.jsonl:2"),
-        ("dots", "rows.jsonl:4"), ("rows.jsonl:1", "rows.jsonl:3"),
-        ("rows.jsonl:2", "rows.jsonl:4"),
-    ]  # fmt: skip
 
 
 def test_two_sides(tree, run):
@@ -245,39 +209,11 @@ def test_two_sides(tree, run):
     assert not any(name.startswith("u/") for name in dropped)
 
 
-def test_folders_hold_the_same_pictures(here, run):
-    for folder in ("a", "b"):
-        Path(folder).mkdir()
-        for number in range(5):
-            Path(folder, f"{number}.png").write_bytes(bytes([0, number]) * 50)
-    Path("b/more.png").write_bytes(bytes(200))
-    (row,) = run("folders a b --same bytes --no-store -q").rows
-    assert row == ["a", "b", str(500 / 700), "1.0", "5", "6", "5", "500"]
-    assert not run("folders a b --no-store -q").rows
-
-
-def test_max_bytes_holds_where_it_is_typed(here, run):
-    for name in ("a", "b"):
-        Path(name).write_bytes(bytes(300 << 10))
-    assert run("pairs a b --same bytes --no-store").rows
-    refused = run("pairs a b --same bytes --no-store --max-bytes 200KB", code=2)
-    assert refused.err.count("too large (307200 bytes, --max-bytes is 204800)") == 2
-    with open("large", "wb") as file:  # More than the default, which takes no room on the disk.
-        file.truncate((256 << 20) + 1)
-    with open("large too", "wb") as file:
-        file.truncate((256 << 20) + 1)
-    assert run("pairs . --same bytes --no-store -q").rows == [
-        ["a", "b", "1.0", "bytes"], ["large", "large too", "1.0", "bytes"]
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("size", [100, LARGE])
 def test_a_file_that_changes_while_it_is_read_has_no_fingerprint(here, size):
-    for name in "abcd":
-        Path(name).write_bytes(bytes(size))
+    write_files(".", {name: bytes(size) for name in "abcd"})
     documents = find_documents(RUN, [b"a", b"b", b"c", b"d"], DocumentParams())
-    Path("a").write_bytes(bytes(size - 1))
-    Path("b").write_bytes(bytes(size + 1))
+    write_files(".", {"a": bytes(size - 1), "b": bytes(size + 1)})
     Path("c").unlink()
     made = [digest_documents(documents, np.array([at]), Buffer()) for at in range(4)]
     reasons = [each.skipped[0][1] for each in made[:3]]
@@ -289,9 +225,7 @@ def test_a_file_that_changes_while_it_is_read_has_no_fingerprint(here, size):
 
 
 def test_an_unreadable_file_is_said_and_stays(here, run):
-    Path("d").mkdir()
-    for name in "abc":
-        Path("d", name).write_bytes(bytes(100))
+    write_files("d", {name: bytes(100) for name in "abc"})
     Path("d/c").chmod(0)
     if os.access("d/c", os.R_OK):
         pytest.skip("root cannot do without its rights here")
@@ -329,9 +263,7 @@ def test_any_two_folders(tmp_path_factory, left, right, least):
     """Groups of one side, and what two sides share."""
     top = tmp_path_factory.mktemp("t")
     for side, contents in (("l", left), ("r", right)):
-        (top / side).mkdir()
-        for number, content in enumerate(contents):
-            (top / side / f"{number}").write_bytes(content)
+        write_files(top / side, {f"{number}": content for number, content in enumerate(contents)})
     run, given_ = Workspace(RUN), {"min_bytes": least}
     left_request, right_request = (
         Request((os.fsencode(top / side),), DocumentParams(), given_) for side in "lr"

@@ -77,15 +77,6 @@ def test_copies(run, tree):
     assert run("folders t --check -q", code=1).rows
 
 
-def test_a_copy_with_every_file_edited(run, tree):
-    shutil.copytree(tree / "first", tree / "second")
-    for path in (tree / "second").rglob("*.txt"):
-        edit(path)
-    (row,) = rows(run)
-    assert row == ("t/first", "t/second", 1.0, 1.0, 12, 12, 12, size(tree / "first"))
-    assert rows(run, "--same", "text") == []
-
-
 def test_a_partial_copy_is_inside(run, tree):
     """Some folders only, among other documents."""
     for name in ("letters", "notes"):
@@ -96,19 +87,6 @@ def test_a_partial_copy_is_inside(run, tree):
     (row,) = rows(run, "--containment", "0.7")
     assert row[:2] == ("t/part", "t/first")
     assert row[2:] == (shared / total, shared / size(tree / "part"), 10, 12, 9, shared)
-
-
-def test_names_are_typed_from_here(run, tree, tmp_path):
-    """Up and down, from a store elsewhere, and a folder whose name begins with a dash."""
-    shutil.copytree(tree / "first", tree / "-x/y")
-    plant(tree / "-x", ["z.txt"])
-    found = run("folders ../first . -q", cwd=tree / "-x", code=0).rows
-    assert found[0][:2] == ["y", "../first"] or found[0][:2] == ["../first", "y"]
-    assert run("folders . -q", cwd=tree).rows[0][:2] == ["./-x/y", "first"]
-    below = run("folders -q --store ../.lshdup", cwd=tree / "other").rows[0]
-    assert below[:2] == ["../-x/y", "../first"]
-    inside = run("folders -q --store ../.lshdup", cwd=tree / "first").rows[0]
-    assert inside[:2] == ["../-x/y", "."]
 
 
 def shown(run, *arguments):
@@ -155,19 +133,6 @@ def test_what_two_folders_hold(run, tree):
     assert sorted(of(found, "a", "b"), key=str) == sorted(of(turned, "b", "a"), key=str)
     said = "the same: 8, 7 of them under the same path\n  letters/3.txt -> letters/3.old\n"
     assert said in run("show", *words).out.decode()
-
-
-def test_folders_of_an_archive_are_folders(run, tree):
-    shutil.make_archive(str(tree / "packed"), "zip", tree / "first")
-    (row,) = rows(run, "--archives")
-    assert row == ("t/first", "t/packed.zip", 1.0, 1.0, 12, 12, 12, size(tree / "first"))
-    (tree / "first/x.txt").unlink()
-    run("index t --archives")
-    found = shown(run, "t/first", "t/packed.zip")
-    assert of(found, "kind", "a", "b")[0] == ("only b", None, "t/packed.zip/x.txt")
-    assert {row["same"] for row in found[1:]} == {"bytes"}
-    notes = shown(run, "t/first/notes", "t/packed.zip/notes")
-    assert of(notes, "kind") == [("same",)] * 4
 
 
 def folders_of(*names, cwd):

@@ -15,7 +15,7 @@ from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests.base.test_arrays import is_mapped
-from tests.conftest import open_workspace
+from tests.conftest import open_workspace, write_files
 
 KINDS = ("signatures", "bands", "pairs")
 
@@ -63,9 +63,7 @@ def test_the_keys_of_a_stored_table_are_in_a_file(here, monkeypatch):
 
 
 def test_a_disk_without_room_is_refused_before_the_work(here, monkeypatch):
-    Path("d").mkdir()
-    for name in "ab":
-        Path("d", name).write_text("one two three four five")
+    write_files("d", dict.fromkeys("ab", "one two three four five"))
     monkeypatch.setattr(lshdup.workspace.workspace, "_MUCH", 1)
     usage = shutil.disk_usage(here)
 

@@ -145,28 +145,3 @@ def test_bands_that_are_chosen_say_nothing_of_the_threshold_of_saved_pairs():
     for threshold, covered in ((0.9, True), (0.95, True), (0.89, False)):
         other = replace(params, threshold=threshold)
         assert stored.covers(plan_bands(100, other), other, PairParams()) == covered
-
-
-def test_pairs_of_other_buckets_are_found_again(run, here):
-    Path("d").mkdir()
-    text = " ".join(f"word{n}" for n in range(60))
-    for n in range(5):
-        Path(f"d/{n}.txt").write_text(f"{text} {n}")
-    whole = run("pairs d --no-store").rows
-    assert len(whole) == 10
-    assert run("pairs d --max-bucket 2").rows != whole
-    assert run("pairs d").rows == whole
-
-
-@pytest.mark.parametrize("command", ["pairs", "clusters"])
-def test_what_was_not_looked_at_is_said_again(run, tmp_path, command):
-    """The answer of a store is as incomplete as that of the run that made it."""
-    (tmp_path / "d").mkdir()
-    for i in range(6):
-        (tmp_path / f"d/{i}").write_text(f"one two three four five six seven eight nine ten {i}")
-    first, second = (run(command, "d", "-t", "0.5", "--max-bucket", "3") for _ in range(2))
-    assert "0 documents read, 6 unchanged" in second.err
-    lines = (each.err.splitlines() for each in (first, second))
-    one, other = ([line for line in said if "--max-bucket 3 skipped" in line] for said in lines)
-    assert one == other != []
-    assert first.out == second.out
