@@ -109,6 +109,11 @@ def test_a_long_listing_is_written_a_row_group_at_a_time(tmp_path):
 
     assert Target("parquet", path=path).write_pieces(columns_of("pairs"), pieces())
     assert max(held) - held[0] < 64 << 20
+    rows = [(b"a", b"%d" % at, 0.5, None) for at in range(3000)]
+    some = Target("parquet", path=tmp_path / "some.parquet")
+    assert some.write_pieces(columns_of("pairs"), ([[cell] for cell in row] for row in rows))
+    found = pq.read_table(tmp_path / "some.parquet").to_pydict()
+    assert found["b"] == [str(at) for at in range(3000)]
     file = pq.ParquetFile(path)
     assert (file.metadata.num_rows, file.metadata.num_row_groups) == (n, 17)
     found = file.read(["b", "similarity"])
@@ -139,6 +144,7 @@ def test_what_fails_leaves_the_older_file(tmp_path):
         ("pairs -0 -o p.parquet", "-0 and -o p.parquet exclude each other"),
         ("pairs -o p.parquet", "Parquet files need pyarrow pip install 'lshdup[parquet]'"),
         ("clusters --removed p.parquet", "Parquet files need pyarrow"),
+        ("passages --emit template -o t.parquet", "-o t.parquet: .parquet is not written here"),
     ],
 )
 def test_a_table_that_cannot_be_written_is_refused_early(refused, here, monkeypatch, line, said):

@@ -126,11 +126,11 @@ _FAILING = [
     "index . --template nosuch", "pairs . --template nosuch", "shingle . --template nosuch",
     "pairs --files-from nosuch", "pairs .. --store new/deep -o nosuch/x",
     "pairs . -o nosuch/x.tsv", "pairs . -o ..", "report . -o nosuch/x.html", "report . -o ..",
-    "pairs . -o x.html", "pairs . -o x.parquet", "pairs . --histogram --plot x.html",
+    "pairs . -o x.html", "pairs . -o x.xlsx", "pairs . --histogram --plot x.html",
     "pairs . --ignore-common 0", "pairs . --perms 4 --recall 0.999", "pairs . --k 2.5",
     "pairs . --baseline nosuch", "pairs . --changed-since HEAD",
     "pairs nosuch --store new/deep",
-    "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.parquet",
+    "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.xlsx",
     "shingle . --no-store", "signatures . --no-store", "pairs -",
 ]  # fmt: skip
 
