@@ -253,10 +253,6 @@ def docs(here):
     return here
 
 
-SPLIT = ["--split", "heading", "-t", "0.5"]
-PAIR = ["docs/a.md#Über uns", "docs/b.rst#Other"]
-
-
 def test_pages_are_of_their_reader(here, kreuzberg, monkeypatch):
     """Where they are in the text that another one extracts is not known."""
     (here / "a.pdf").write_bytes(office.pdf("some words\n" * 9, lines_a_page=5))
