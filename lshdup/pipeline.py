@@ -200,6 +200,7 @@ def find_clusters(
         return sets
 
     compared, linkage = -1, params.linkage
+    edges = clusters.Edges(sizes, watch, threshold, linkage, apart)
     if index is None and known is None:
         joining = run.but(progress=lambda _, done, n: run.progress("groups", done, n))
         known = compare(joining, sides, BandParams(threshold), PairParams(exact=True, same=same))
@@ -218,9 +219,7 @@ def find_clusters(
         sieve = Sieve.of(index.plan, threshold, signatures)
         components = Components.of(run, shared, ordered, origins, sieve)
         side.expect(components.list_documents(run))
-        groups, compared = leaders.cluster_buckets(
-            run, components, ordered, sizes, watch, threshold, linkage=linkage, apart=apart
-        )
+        groups, compared = leaders.cluster_buckets(run, components, ordered, edges)
     if preference.keep == "central" and not same:
         work = medoids.count_comparisons(groups, ordered)
         if work.pairs > _MANY_COMPARISONS:
@@ -230,11 +229,9 @@ def find_clusters(
                 f"{os.fsdecode(collection.documents.names[work.example])}"
             )
         best = clusters.choose_representatives(run, duplicate_of, order)
-        groups = medoids.choose_medoids(
-            run, groups, ordered, duplicate_of, sizes, watch, threshold,
-            level=preference.level[best[duplicate_of]], linkage=linkage, apart=apart,
-        )  # fmt: skip
-    groups = clusters.complete_similarities(run, groups, sizes, watch)
+        level = preference.level[best[duplicate_of]]
+        groups = medoids.choose_medoids(run, groups, ordered, duplicate_of, edges, level)
+    groups = clusters.complete_similarities(run, groups, edges)
     alone = clusters.find_alone(groups, linkage) if len(origins) else None
     groups = clusters.expand_clusters(groups, duplicate_of, order, alone)
     a, b = unpack_pairs(apart)

@@ -175,7 +175,7 @@ def test_what_are_no_documents_is_refused(made, tmp_path):
     for documents, said in (
         (["a", None], "the text of document '1' is null, not str"),
         ({7: "a"}, "the name of document 7 is int, not str"),
-        (Table(body=["one two three four"] * 2), "the table has no column 'text', but body"),
+        (Table(text=["one two three four"] * 2), "documents are given as Table"),
         (b"one", "documents are given as bytes"),
         (None, "documents are given as NoneType"),
         ({"a": "x \ud800"}, "the text of document 'a' cannot be UTF-8"),

@@ -139,6 +139,7 @@ def test_what_fails_leaves_the_older_file(tmp_path):
         ("pairs -0 -o p.parquet", "-0 and -o p.parquet exclude each other"),
         ("pairs -o p.parquet", "Parquet files need pyarrow pip install 'lshdup[parquet]'"),
         ("clusters --removed p.parquet", "Parquet files need pyarrow"),
+        ("passages --emit template -o t.parquet", "-o t.parquet: .parquet is not written here"),
     ],
 )
 def test_a_table_that_cannot_be_written_is_refused_early(refused, here, monkeypatch, line, said):

@@ -103,7 +103,7 @@ def write(
 
     """
     from lshdup.sources.records import ROWS, Kind
-    from lshdup.sources.rewriting import write_without
+    from lshdup.sources.rewriting import Dropping, rewrite
     from lshdup.workspace.removals import Gone, refuse_nothing
 
     assert options.write is not None
@@ -118,8 +118,8 @@ def write(
     columns = columns_of(listing, optional=bool(opened.mails))
     pieces = gone.list(opened, clusters, [*more, *of_mails])
     list_removed(console, options, columns, pieces, f"removed {noun}")
-    written = write_without(
-        session.run, gone.documents, gone.rows, options.write, open_target,
+    written = rewrite(
+        session.run, gone.documents, gone.rows, options.write, Dropping(), open_target,
         mails=options.takes_mails,
     )  # fmt: skip
     size = say_written(console, written.paths, options.write)

@@ -81,7 +81,10 @@ def name_texts(
 
 def _name_rows(table: Any, fields: DocumentParams) -> tuple[list[str], Iterable[str]]:
     """Return the names and texts of the rows of a table."""
-    if type(table).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
+    if _package_of(table) not in ("pandas", "polars", "pyarrow"):
+        if not hasattr(table, "__arrow_c_stream__"):
+            message = f"documents are given as {type(table).__name__}"
+            raise InputError(message, "give a list of the texts in one of its columns")
         table = import_pyarrow()[0].table(table)
     known = list(getattr(table, "column_names", table.columns))
     text_field = fields.text_field or DEFAULT_TEXT_FIELD
@@ -105,11 +108,15 @@ def _name_rows(table: Any, fields: DocumentParams) -> tuple[list[str], Iterable[
     return list(rows), cells_of(table[text_field])
 
 
+def _package_of(given: object) -> str:
+    return type(given).__module__.partition(".")[0]
+
+
 def cells_of(column: Any) -> Iterable[Any]:
     """Return what iterates over the cells of a column, which are made one by one."""
-    if hasattr(column, "to_pylist"):  # of Arrow
+    if _package_of(column) == "pyarrow":
         return (cell.as_py() for cell in column)
-    if hasattr(column, "to_arrow"):  # of polars, whose iterator makes 25,000 of them
+    if _package_of(column) == "polars":  # Its iterator makes 25,000 of them.
         return map(column.__getitem__, range(len(column)))
     cells: Iterable[Any] = column
     return cells

@@ -30,6 +30,24 @@ _PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
+class Edges:
+    """What makes an edge of two documents that may be similar, and what edges connect.
+
+    sizes : int64 array of shape (n,), size of the set of each document.
+    source : called with ascending documents for their sets; a lost set is empty.
+    threshold : smallest similarity of an edge.
+    linkage : "representative" or "single".
+    apart : uint64 array, ascending keys of pairs that are no edges, the lower number left.
+    """
+
+    sizes: NDArray[np.int64]
+    source: SetSource
+    threshold: float
+    linkage: str
+    apart: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
 class Clusters:
     """A partition of the documents that were compared.
 
@@ -353,13 +371,8 @@ def _select(run: Run, columns: Columns, condition: Callable[[slice], NDArray[np.
     return low, high, score
 
 
-def complete_similarities(
-    run: Run, clusters: Clusters, sizes: NDArray[np.int64], source: SetSource
-) -> Clusters:
-    """Return the clusters with unknown similarities computed; 0 where a set is lost.
-
-    sizes, source : as in `verification.verify_jaccard`.
-    """
+def complete_similarities(run: Run, clusters: Clusters, edges: Edges) -> Clusters:
+    """Return the clusters with unknown similarities computed; 0 where a set is lost."""
     unknown = np.flatnonzero((clusters.representative >= 0) & np.isnan(clusters.similarity))
     if not len(unknown):
         return clusters
@@ -372,6 +385,7 @@ def complete_similarities(
             part = unknown[start : start + _PIECE]
             yield clusters.representative[part].astype(np.uint32), part.astype(np.uint32)
 
-    for _, right, score in verification.verify_jaccard(run, pieces(), sizes, source, 0.0):
+    found = verification.verify_jaccard(run, pieces(), edges.sizes, edges.source, 0.0)
+    for _, right, score in found:
         completed[right] = score
     return replace(clusters, similarity=completed)

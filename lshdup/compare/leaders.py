@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from lshdup.base.ragged import SetSource, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.compare import verification
-from lshdup.compare.clusters import Clusters
-from lshdup.compare.expand_duplicates import NO_KEYS
+from lshdup.compare.clusters import Clusters, Edges
 from lshdup.compare.scored_pairs import hold_pairs, pack_pairs, unpack_pairs
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.kernels import clusters as kernels
@@ -33,24 +32,12 @@ _NONE = kernels.NONE
 
 
 def cluster_buckets(
-    run: Run,
-    components: Components,
-    ordered: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    source: SetSource,
-    threshold: float,
-    *,
-    linkage: str = "representative",
-    apart: NDArray[np.uint64] = NO_KEYS,
+    run: Run, components: Components, ordered: NDArray[np.int64], edges: Edges
 ) -> tuple[Clusters, int]:
     """Return the clusters, and the number of similarities computed.
 
     components : the documents that share buckets, in the order of `ordered` within a component.
     ordered : int64 array, the documents to cluster, the most preferred first (`rank_documents`).
-    sizes : int64 array of shape (n,), size of the set of each document.
-    source : called with ascending documents for their sets; a lost set is empty.
-    linkage : "representative" or "single".
-    apart : ascending keys of pairs that are no edges, the lower number left.
 
     Determinism: the clusters are those of `cluster_pairs` for the pairs of the same buckets, at any
     number of jobs. Cost: a step a document and band, and a comparison with each leader before it
@@ -58,20 +45,16 @@ def cluster_buckets(
     is fetched once, unless the leaders of a component exceed HELD_BYTES. Memory: HELD_BYTES, a
     block of sets, and 8 bytes a band for each document that shares a bucket.
     """
-    expected = run.arrays.take(np.asarray(sizes), components.documents)
-    barred = _by_position(components.documents, apart, len(sizes))
-    search = _LeaderSearch(run, components, expected, source, threshold, barred)
+    search = _LeaderSearch(run, components, edges)
     search.search()
     compared, leader, score = search.compared, search.leader, search.similarity
-    if linkage == "single":
+    if edges.linkage == "single":
         parent = leader.copy()
-        compared += _connect_clusters(
-            run, components, parent, leader, sizes, source, threshold, apart
-        )
+        compared += _connect_clusters(run, components, parent, leader, edges)
         # The similarity to a root is known where it is the leader that was found.
         score = np.where(parent == leader, score, np.nan)
         leader = parent
-    clusters = Clusters.empty(run, len(sizes))
+    clusters = Clusters.empty(run, len(edges.sizes))
     clusters.assign(ordered, ordered, 1.0)
     clusters.assign(components.documents, run.arrays.take(components.documents, leader), score)
     return clusters, compared
@@ -134,24 +117,18 @@ class _LeaderSearch:
     compared : number of similarities computed.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        components: Components,
-        sizes: NDArray[np.int64],
-        source: SetSource,
-        threshold: float,
-        apart: NDArray[np.uint64],
-    ) -> None:
-        arrays = run.arrays
-        m = len(components.documents)
+    def __init__(self, run: Run, components: Components, edges: Edges) -> None:
+        arrays, documents = run.arrays, components.documents
+        m = len(documents)
         self.leader: NDArray[np.uint32] = arrays.full(m, _NONE, np.uint32)
         self.similarity: NDArray[np.float64] = arrays.full(m, 1.0, np.float64)
         self.compared = 0
         self._edges, self._bucket = components.edges, components.bucket
         self._near = components.bucket, components.digests, components.least
-        self._run, self._expected, self._threshold, self._apart = run, sizes, threshold, apart
-        self._sets = _SetsInMemory(run, components.documents, source)
+        self._run, self._threshold = run, edges.threshold
+        self._expected = arrays.take(np.asarray(edges.sizes), documents)
+        self._apart = _by_position(documents, edges.apart, len(edges.sizes))
+        self._sets = _SetsInMemory(run, documents, edges.source)
         # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
         self._heads = arrays.full(components.count, _NONE, np.uint32)
         self._tails = arrays.empty(components.count, np.uint32)
@@ -263,17 +240,14 @@ def _connect_clusters(
     components: Components,
     parent: NDArray[np.uint32],
     leader: NDArray[np.uint32],
-    sizes: NDArray[np.int64],
-    source: SetSource,
-    threshold: float,
-    apart: NDArray[np.uint64],
+    edges: Edges,
 ) -> int:
     """Join clusters that have a pair; return the number of similarities computed.
 
     parent : uint32 array of shape (m,), the leader of each position; becomes the first position
         that is connected with it.
     """
-    position = np.zeros(len(sizes), np.uint32)
+    position = np.zeros(len(edges.sizes), np.uint32)
     position[components.documents] = np.arange(len(leader), dtype=np.uint32)
     documents = components.documents
     compared = 0
@@ -285,8 +259,9 @@ def _connect_clusters(
             yield documents[left], documents[right]
 
     # Both iterators are lazy: the joins of a piece are done before the next piece is made.
-    for left, right, _ in verification.verify_jaccard(run, pieces(), sizes, source, threshold):
-        joined = ~hold_pairs(apart, left, right)
+    similar = verification.verify_jaccard(run, pieces(), edges.sizes, edges.source, edges.threshold)
+    for left, right, _ in similar:
+        joined = ~hold_pairs(edges.apart, left, right)
         kernels.join_pairs(position[left[joined]], position[right[joined]], parent)
     kernels.find_roots(parent)
     return compared

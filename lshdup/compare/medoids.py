@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import SetSource, offsets_of, ranges
+from lshdup.base.ragged import offsets_of, ranges
 from lshdup.base.run import Run
 from lshdup.compare import verification
-from lshdup.compare.clusters import Clusters
-from lshdup.compare.expand_duplicates import NO_KEYS
+from lshdup.compare.clusters import Clusters, Edges
 from lshdup.compare.scored_pairs import hold_pairs
 from lshdup.lsh.candidates import PairArrays
 
@@ -59,13 +58,8 @@ def choose_medoids(
     clusters: Clusters,
     ordered: NDArray[np.int64],
     duplicate_of: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    source: SetSource,
-    threshold: float,
-    *,
+    edges: Edges,
     level: NDArray[np.int64] | None = None,
-    linkage: str = "representative",
-    apart: NDArray[np.uint64] = NO_KEYS,
 ) -> Clusters:
     """Return the clusters with their central documents as representatives.
 
@@ -75,10 +69,9 @@ def choose_medoids(
     clusters : of one document a shingle set. Exact duplicates count as often as they are there.
     ordered : int64 array, these documents by preference; the first of equal sums is central.
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
-    sizes, source : as in `verification.verify_jaccard`.
+    edges : with single linkage, any member can be central, since members may be less similar than
+        t.
     level : int64 array of shape (n,); only documents of the representative's level can be central.
-    linkage : with "single", any member can be central, since members may be less similar than t.
-    apart : keys of pairs that are no edges, of `cluster_buckets`.
 
     Cost: m (m - 1) / 2 similarities for a cluster of m distinct sets. Memory: as
     `verification.verify_jaccard`, and 100 bytes for each document in a cluster.
@@ -102,15 +95,16 @@ def choose_medoids(
     documents, done = members.astype(np.uint32), 0
 
     def pieces() -> Iterator[PairArrays]:
-        for left, right in pairs_within(counts, sizes[members]):
+        for left, right in pairs_within(counts, edges.sizes[members]):
             yield documents[left], documents[right]
 
-    for left, right, score in verification.verify_jaccard(run, pieces(), sizes, source, 0.0):
+    found = verification.verify_jaccard(run, pieces(), edges.sizes, edges.source, 0.0)
+    for left, right, score in found:
         a, b = position[left], position[right]
         np.add.at(total, a, score * weight[b])
         np.add.at(total, b, score * weight[a])
-        if linkage == "representative":
-            below = (score < threshold) | hold_pairs(apart, left, right)
+        if edges.linkage == "representative":
+            below = (score < edges.threshold) | hold_pairs(edges.apart, left, right)
             can_lead[a[below]] = can_lead[b[below]] = False
         done += len(score)
         run.progress("groups", done, pairs)

@@ -38,21 +38,21 @@ def write_cut(
 ) -> tuple[list[Path], set[int]]:
     """Write the files of the documents without parts of their texts.
 
-    Errors: as of `write_without`.
+    Errors: as of `rewrite`.
 
     Parameters
     ----------
     documents : records of JSON Lines or Parquet files.
     cut, starts, ends : int64 arrays of shape (n,), document, first byte and the byte behind the
         last one of each part, in the text of a record; ascending.
-    target, open_target : as of `write_without`.
+    target, open_target : as of `rewrite`.
 
     Returns the paths written, and the documents that could not be cut: rows of JSON with values
     that no strict parser reads, and fields within a column of Parquet.
 
     """
     change = _Cutting(split_fields(documents.record_files.fields.text), cut, starts, ends)
-    written = rewrite(run, documents, np.unique(cut), target, change, open_target, share=0.0)
+    written = rewrite(run, documents, np.unique(cut), target, change, open_target)
     return written.paths, change.uncut
 
 

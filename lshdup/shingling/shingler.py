@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.forms import Form
+from lshdup.base.forms import MAIL_ENDINGS, PAGE_ENDINGS, Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.mbox import is_mailbox
 from lshdup.base.ragged import RaggedSets, ranges
@@ -25,15 +25,8 @@ from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.normalization import NO_TABLE, char_table, hide_hyphens, normal_form
 from lshdup.sources.files import LARGE
 from lshdup.sources.text_batches import TextBatch
-from lshdup.text.decoding import (
-    Text,
-    decode,
-    decode_mails,
-    decode_record,
-    find_mails,
-    may_need_decoding,
-)
-from lshdup.text.mail import bare_mail_file
+from lshdup.text.decoding import MAGICS, Text, decode, decode_mails, decode_record
+from lshdup.text.mail import HEADER_WINDOW, bare_mail_file, mail_form
 
 #: The kernel's rule for each kind of tokens.
 TOKEN_RULES = {
@@ -43,6 +36,10 @@ TOKEN_RULES = {
     "ids": text_kernels.RULE_IDS,
     "symbols": text_kernels.RULE_SYMBOLS,
 }
+
+#: Whether two bytes, as a little-endian number, begin one of MAGICS.
+_BEGINS_MAGIC = np.zeros(1 << 16, bool)
+_BEGINS_MAGIC[[int.from_bytes(magic[:2], "little") for magic in MAGICS]] = True
 
 #: Decoded texts are shingled together up to so many bytes; a text of more bytes than the second
 #: number is shingled while no other thread shingles such a text.
@@ -74,14 +71,34 @@ def inspect_texts(
     special = np.ones(count, bool)
     if batch.is_text:
         flags &= ~np.uint8(flag_kernels.HAS_NUL)  # A border between parts has one.
-    spans = batch.text, batch.starts, batch.lengths, flags
+    names = b"\0".join(batch.names).lower()  # One look at all is much faster than one at each.
     if not params.encoding or batch.is_text:
         broken = flag_kernels.BREAKS_WORD if params.join_hyphens else flag_kernels.BREAKS_WORDS
-        special = may_need_decoding(batch.names, *spans) | ((flags & broken) != 0)
-    forms = find_mails(batch.names, batch.path, *spans, params)
+        known = flag_kernels.HAS_NUL | flag_kernels.STARTS_MARKUP | broken
+        special = ((flags & known) != 0) | _begins_with_magic(batch)
+        if b"htm" in names:
+            special |= [name.lower().endswith(PAGE_ENDINGS) for name in batch.names]
+    forms, may_be_mails = np.zeros(count, np.uint8), (flags & flag_kernels.STARTS_HEADER) != 0
+    if b"emlx" in names:
+        may_be_mails |= [name.lower().endswith(MAIL_ENDINGS[1]) for name in batch.names]
+    for at in np.flatnonzero(may_be_mails).tolist():
+        start = batch.starts[at]
+        head = batch.text[start : start + min(HEADER_WINDOW, int(batch.lengths[at]))].tobytes()
+        forms[at] = mail_form(head, batch.path(at), params)
     if batch.form:
         forms[forms != Form.MAIL] = batch.form
     return flags, special | (forms == Form.MAIL), forms
+
+
+def _begins_with_magic(batch: TextBatch) -> NDArray[np.bool_]:
+    """Return which documents begin with one of MAGICS."""
+    first_two = batch.text[batch.starts] | batch.text[batch.starts + 1].astype(np.uint16) << 8
+    begins: NDArray[np.bool_] = _BEGINS_MAGIC[first_two]
+    for at in np.flatnonzero(begins).tolist():
+        start = batch.starts[at]
+        head = batch.text[start : start + min(8, batch.lengths[at])].tobytes()
+        begins[at] = head.startswith(MAGICS)
+    return begins
 
 
 def decode_batch(

@@ -102,6 +102,11 @@ class Change:
         """Return what is written instead of a line with its end."""
         raise NotImplementedError
 
+    def share(self, documents: DocumentList, changed: I64) -> float:
+        """Return the share of the bytes that is written at least."""
+        del documents, changed
+        return 0.0
+
     def schema(self, schema: Any) -> Any:
         """Return the schema of what is written instead of a Parquet file."""
         return schema
@@ -113,8 +118,12 @@ class Change:
         raise NotImplementedError
 
 
-class _Dropping(Change):
+class Dropping(Change):
     """The change of records that are left out."""
+
+    def share(self, documents: DocumentList, changed: I64) -> float:
+        size = int(documents.spans.sum())
+        return (size - int(documents.spans[changed].sum())) / max(size, 1)
 
     def line(self, document: int, line: bytes) -> bytes:
         del document, line
@@ -129,42 +138,6 @@ class _Dropping(Change):
         return table.filter(pa.array(keep))
 
 
-def write_without(
-    run: Run,
-    documents: DocumentList,
-    dropped: I64,
-    target: Path | str,
-    open_target: Open = replace_file,
-    *,
-    mails: bool = False,
-) -> Written:
-    """Write the files of the documents without the records that are dropped.
-
-    Each file is replaced whole or not at all. JSON Lines are compressed as the ending of the target
-    says; Parquet as the source is. A Maildir becomes a new folder: see `maildirs.copy_maildir`.
-
-    Errors: ParameterError if the target does not suit; InputError if a document is no record, a
-    file cannot be read or has changed, or the target cannot be written.
-
-    Memory: some 100 bytes a dropped record, and parts of files; no file is in memory.
-
-    Parameters
-    ----------
-    documents : records.
-    dropped : int64 array, indices of documents.
-    target : a file; for several files, or if it is a folder or ends with a slash, the folder for
-        files of the same names as typed, which is made; or "-", standard output, for one file.
-    open_target : opens each target.
-    mails : of `check_target`.
-
-    """
-    size = int(documents.spans.sum())
-    share = (size - int(documents.spans[dropped].sum())) / max(size, 1)
-    return rewrite(
-        run, documents, dropped, target, _Dropping(), open_target, share=share, mails=mails
-    )
-
-
 def rewrite(
     run: Run,
     documents: DocumentList,
@@ -173,13 +146,27 @@ def rewrite(
     change: Change,
     open_target: Open = replace_file,
     *,
-    share: float,
     mails: bool = False,
 ) -> Written:
-    """Write the files of the documents with other records instead of some; see `write_without`.
+    """Write the files of the documents with other records instead of some.
 
+    Each file is replaced whole or not at all. JSON Lines are compressed as the ending of the target
+    says; Parquet as the source is. A Maildir becomes a new folder: see `maildirs.copy_maildir`.
+
+    Errors: ParameterError if the target does not suit; InputError if a document is no record, a
+    file cannot be read or has changed, or the target cannot be written.
+
+    Memory: some 100 bytes a changed record, and parts of files; no file is in memory.
+
+    Parameters
+    ----------
+    documents : records.
     changed : int64 array, indices of documents; of a Maildir they are left out.
-    share : the share of the bytes that is written at least: refused if the disk has less room.
+    target : a file; for several files, or if it is a folder or ends with a slash, the folder for
+        files of the same names as typed, which is made; or "-", standard output, for one file.
+    open_target : opens each target.
+    mails : of `check_target`.
+
     """
     sources, targets = check_target(documents, target, mails=mails)
     locations, others, done = documents.locations, 0, 0
@@ -187,7 +174,7 @@ def rewrite(
         sizes = list(map(_size_of, sources))
     total = sum(sizes)
     if sources:
-        _check_room(sources, sizes, targets, share)
+        _check_room(sources, sizes, targets, change.share(documents, changed))
     for folder in dict.fromkeys(goal.parent for goal in targets if goal != Path(target)):
         with _reporting(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -367,7 +354,7 @@ def check_target(
 ) -> tuple[list[Source], list[Path]]:
     """Return what is written anew, and the target of each.
 
-    Raises as `write_without` does, as far as that is known before the work.
+    Raises as `rewrite` does, as far as that is known before the work.
 
     read : whether the documents have been read; before that, files among them may turn out to be no
         documents. mails : whether mailboxes and Maildirs are taken, too.

@@ -5,23 +5,13 @@ bytes it was decoded from: offsets in UTF-8 -> offsets in the bytes.
 """
 
 import codecs
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base import compression
-from lshdup.base.forms import (
-    BLANK_LINE,
-    MAIL_ENDINGS,
-    PAGE_END,
-    PAGE_ENDINGS,
-    PART,
-    Form,
-    looks_like_html,
-    page_form,
-)
+from lshdup.base.forms import BLANK_LINE, PAGE_END, PART, Form, looks_like_html, page_form
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import offsets_of
 from lshdup.base.skipped import Reason
@@ -34,7 +24,7 @@ from lshdup.params import (
     ShingleParams,
 )
 from lshdup.text import encodings, html, office_types
-from lshdup.text.mail import HEADER_WINDOW, bare_mail_file, mail_form
+from lshdup.text.mail import bare_mail_file, mail_form
 
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -43,10 +33,8 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_MAGICS = (*(bom for bom, _ in _BOMS), *office_types.MAGICS, *compression.MAGICS)
-#: Whether two bytes, as a little-endian number, begin one of them.
-_BEGINS_MAGIC = np.zeros(1 << 16, bool)
-_BEGINS_MAGIC[[int.from_bytes(magic[:2], "little") for magic in _MAGICS]] = True
+#: What stands first in bytes that are no plain UTF-8 text.
+MAGICS = (*(bom for bom, _ in _BOMS), *office_types.MAGICS, *compression.MAGICS)
 
 #: The `Text.office` of a mail.
 MAIL = "eml"
@@ -77,55 +65,6 @@ class Text:
     def page(self) -> bool:
         """Whether this is the visible text of an HTML page."""
         return self.form in (Form.PAGE, Form.NAMED_PAGE)
-
-
-def may_need_decoding(
-    names: list[bytes],
-    text: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    flags: NDArray[np.uint8],
-) -> NDArray[np.bool_]:
-    """Return which documents may be something other than plain UTF-8 text, and need `decode`.
-
-    text : uint8 array, the bytes of all documents.
-    starts, lengths : int64 arrays of shape (n,), in bytes of text.
-    flags : uint8 array of shape (n,), from `kernels.flags.inspect`.
-    Returns a bool array of shape (n,).
-    """
-    special: NDArray[np.bool_] = (flags & (kernels.HAS_NUL | kernels.STARTS_MARKUP)) != 0
-    first_two = text[starts] | text[starts + 1].astype(np.uint16) << 8
-    for i in np.flatnonzero(_BEGINS_MAGIC[first_two]).tolist():
-        head = text[starts[i] : starts[i] + min(8, lengths[i])].tobytes()
-        special[i] |= head.startswith(_MAGICS)
-    # One look at all names together is much faster than one look at each.
-    if b"htm" in b"\0".join(names).lower():
-        special |= [name.lower().endswith(PAGE_ENDINGS) for name in names]
-    return special
-
-
-def find_mails(
-    names: list[bytes],
-    path_of: Callable[[int], bytes | None],
-    text: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    flags: NDArray[np.uint8],
-    params: ShingleParams,
-) -> NDArray[np.uint8]:
-    """Return which documents are mails, or begin as one (`mail_form`): uint8 array of shape (n,).
-
-    path_of : returns the file of a document; None for a record. Other parameters as of
-        `may_need_decoding`.
-    """
-    forms = np.zeros(len(starts), np.uint8)
-    perhaps: NDArray[np.bool_] = (flags & kernels.STARTS_HEADER) != 0
-    if b"emlx" in b"\0".join(names).lower():
-        perhaps |= [name.lower().endswith(MAIL_ENDINGS[1]) for name in names]
-    for i in np.flatnonzero(perhaps).tolist():
-        head = text[starts[i] : starts[i] + min(HEADER_WINDOW, int(lengths[i]))].tobytes()
-        forms[i] = mail_form(head, path_of(i), params)
-    return forms
 
 
 def decode(

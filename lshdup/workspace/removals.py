@@ -216,5 +216,5 @@ def annotate(
     rows = documents.with_records(copies)
     change = Annotating(columns, cells, documents.record_files.fields.id)
     every = arrays.compute(len(rows), np.int64, rows_of)
-    paths = rewrite(run, rows, every, target, change, open_target, share=1.0).paths
+    paths = rewrite(run, rows, every, target, change, open_target).paths
     return paths, change, compared + len(copies)

@@ -54,7 +54,7 @@ _FAILING = [
     "index . --template nosuch", "pairs . --template nosuch", "shingle . --template nosuch",
     "pairs --files-from nosuch", "pairs .. --store new/deep -o nosuch/x",
     "pairs . -o nosuch/x.tsv", "pairs . -o ..", "report . -o nosuch/x.html", "report . -o ..",
-    "pairs . -o x.html", "pairs . -o x.docx", "pairs . --histogram --plot x.html",
+    "pairs . -o x.html", "pairs . -o x.xlsx", "pairs . --histogram --plot x.html",
     "pairs . --ignore-common 0", "pairs . --perms 4 --recall 0.999", "pairs . --k 2.5",
     "pairs . --baseline nosuch", "pairs . --changed-since HEAD",
     "pairs nosuch --store new/deep",

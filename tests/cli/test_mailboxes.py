@@ -22,7 +22,7 @@ from lshdup.base.mbox import find_mails
 from lshdup.base.run import Run
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
-from lshdup.sources.rewriting import write_without
+from lshdup.sources.rewriting import Dropping, rewrite
 from lshdup.text.mail import read_envelope
 from tests.conftest import many
 from tests.documents import find
@@ -227,7 +227,7 @@ def test_mails_that_are_kept_are_what_they_were(tmp_path, monkeypatch, drawn, da
     assert len(documents) == len(mails)
     dropped = data.draw(st.sets(st.integers(0, len(mails) - 1)))
     rows = np.array(sorted(dropped), np.int64)
-    write_without(Run.quiet(), documents, rows, tmp_path / "new", mails=True)
+    rewrite(Run.quiet(), documents, rows, tmp_path / "new", Dropping(), mails=True)
     kept = [each for number, each in enumerate(mails) if number not in dropped]
     assert (tmp_path / "new").read_bytes() == b"".join(kept)
     assert hashlib.sha256(source.read_bytes()).digest() == hashlib.sha256(b"".join(mails)).digest()

@@ -175,6 +175,14 @@ def test_parquet_has_the_rows_of_jsonl_and_the_documented_types(listing, folder)
     assert named is None or float(named[1]) in made["parameters"].values()
 
 
+def test_a_query_names_its_document_in_json_also_by_the_ending_of_a_file(folder):
+    line = "query one.txt -t 0.5 -q"
+    ((_, out, _),) = run_many([(f"{line} --format json", None)], folder)
+    run_many([(f"{line} -o q.json", None)], folder)
+    assert (folder / "q.json").read_bytes() == out
+    assert {row["query"] for row in json.loads(out)} == {"d/one.txt"}
+
+
 def as_utf8(cell):
     escape = partial(re.sub, "[\udc80-\udcff]", lambda c: f"\\u{ord(c[0]):x}")
     return escape(cell) if isinstance(cell, str) else cell

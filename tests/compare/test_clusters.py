@@ -123,16 +123,17 @@ class Made:
         shared = SharedBuckets.of(RUN, self.table, self.max_bucket, self.origins)
         return Components.of(RUN, shared, self.ordered, self.origins, self.sieve)
 
-    def find_kinds(self, linkage, threshold, jobs=1, source=None, apart=NO_KEYS):
+    def edges(self, linkage, threshold, source=None, apart=NO_KEYS):
         source = source or self.ragged.take
-        return leaders.cluster_buckets(
-            Run.quiet(jobs), self.components(), self.ordered, self.sizes, source, threshold,
-            linkage=linkage, apart=apart,
-        )  # fmt: skip
+        return clusters.Edges(self.sizes, source, threshold, linkage, apart)
+
+    def find_kinds(self, linkage, threshold, jobs=1, source=None, apart=NO_KEYS):
+        edges = self.edges(linkage, threshold, source, apart)
+        return leaders.cluster_buckets(Run.quiet(jobs), self.components(), self.ordered, edges)
 
     def expand(self, kinds, linkage="representative", jobs=1, source=None):
-        source = source or self.ragged.take
-        kinds = clusters.complete_similarities(Run.quiet(jobs), kinds, self.sizes, source)
+        edges = self.edges(linkage, 0.0, source)
+        kinds = clusters.complete_similarities(Run.quiet(jobs), kinds, edges)
         apart = clusters.find_alone(kinds, linkage) if len(self.origins) else None
         return clusters.expand_clusters(kinds, self.duplicate_of, self.order, apart)
 

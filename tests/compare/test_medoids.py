@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import clusters, medoids
+from lshdup.compare.expand_duplicates import NO_KEYS
 from lshdup.params import ClusterParams, DocumentParams
 from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
@@ -56,10 +57,8 @@ def check(made, threshold, linkage, level):
     found, _ = made.find_kinds(linkage, threshold)
     best = clusters.choose_representatives(RUN, made.duplicate_of, made.order)
     announced = [medoids.count_comparisons(found, made.ordered)]
-    central = medoids.choose_medoids(run,
-        found, made.ordered, made.duplicate_of, made.sizes, made.ragged.take, threshold,
-        level=level[best[made.duplicate_of]], linkage=linkage,
-    )  # fmt: skip
+    edges, level_of = made.edges(linkage, threshold), level[best[made.duplicate_of]]
+    central = medoids.choose_medoids(run, found, made.ordered, made.duplicate_of, edges, level_of)
     central = made.expand(central)
     rank = np.argsort(made.order).tolist()
     before = {d: r for d, (r, _) in made.expected(linkage, threshold).items()}
@@ -150,9 +149,10 @@ def test_a_lost_set_is_no_centre():
         return RaggedSets.from_sizes(np.concatenate(taken), np.array([len(each) for each in taken]))
 
     order = np.arange(3)
-    central = medoids.choose_medoids(RUN, found, order, order, sets.sizes, source, 0.7)
+    edges = clusters.Edges(sets.sizes, source, 0.7, "representative", NO_KEYS)
+    central = medoids.choose_medoids(RUN, found, order, order, edges)
     assert central.representative.tolist() == [0, 0, 0]
-    whole = medoids.choose_medoids(RUN, found, order, order, sets.sizes, sets.take, 0.7)
+    whole = medoids.choose_medoids(RUN, found, order, order, replace(edges, source=sets.take))
     assert whole.representative.tolist() == [0, 0, 0]
 
 

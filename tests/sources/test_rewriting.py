@@ -22,7 +22,7 @@ from lshdup.errors import InputError, ParameterError
 from lshdup.passages.cutting import check_cutting, cut_texts, write_cut
 from lshdup.sources import rewriting
 from lshdup.sources.jsonlines import find_values
-from lshdup.sources.rewriting import rewrite, write_without
+from lshdup.sources.rewriting import Dropping, rewrite
 from tests.conftest import WHOLE, ZSTD, part, require, write_files
 from tests.documents import find
 
@@ -43,7 +43,8 @@ def listed(*paths, **params):
 
 def drop(documents, dropped, target):
     """Write the rows of documents without some, by their numbers; return what is written."""
-    return write_without(Run.quiet(), documents, np.array(dropped, np.int64), target).paths
+    changed = np.array(dropped, np.int64)
+    return rewrite(Run.quiet(), documents, changed, target, Dropping()).paths
 
 
 def row_numbers(documents):
@@ -186,7 +187,7 @@ def test_a_large_row_group_is_never_in_memory(tmp_path, monkeypatch):
             return table.filter(pa.compute.equal(pa.compute.bit_wise_and(table["n"], 1), 1))
 
     run = replace(Run.quiet(), progress=lambda *each: reported.append(each))
-    rewrite(run, documents, order[::2], tmp_path / "b.parquet", DropEven(), share=0.0)
+    rewrite(run, documents, order[::2], tmp_path / "b.parquet", DropEven())
     assert pq.read_table(tmp_path / "b.parquet")["text"].to_pylist() == texts[1::2]
     assert len(seen) == 20
     assert max(seen) < 6 << 20  # of 20 MB: a part, the one before, and what the reader holds

@@ -25,7 +25,7 @@ from lshdup.cli.options import (
     run_options,
     text_options,
 )
-from lshdup.cli.output import make_target
+from lshdup.cli.output import format_of, make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath, Share
 from lshdup.errors import ParameterError
@@ -110,6 +110,8 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     """
     if options.emit == "template":
         refuse(ctx, _OF_LISTINGS, "with --emit template")
+        if options.output is not None:
+            format_of(Path(options.output), formats={".txt": ""})
     if options.emit == "spans" and not options.nul:
         options = replace(options, format_=options.format_ or "jsonl")
     if options.gap and (options.emit == "spans" or options.write is not None):
