@@ -58,7 +58,7 @@ _FAILING = [
     "pairs . --ignore-common 0", "pairs . --perms 4 --recall 0.999", "pairs . --k 2.5",
     "pairs . --baseline nosuch", "pairs . --changed-since HEAD",
     "pairs nosuch --store new/deep",
-    "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.parquet",
+    "clusters . --write x.jsonl", "passages . --write x.jsonl", "clusters . --removed x.xlsx",
     "shingle . --no-store", "signatures . --no-store", "pairs -",
 ]  # fmt: skip
 
