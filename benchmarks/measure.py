@@ -62,7 +62,9 @@ def run(
     package : the folder that lshdup is imported from.
     samples : how often a second its memory and the disk are looked at.
     """
-    env = {name: value for name, value in os.environ.items() if not name.startswith("LSHDUP_")}
+    # Without byte code, which some machines forbid to write, each run would compile all modules.
+    ours = ("LSHDUP_", "PYTHONDONTWRITEBYTECODE")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     env |= {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys((str(package), str(ROOT)))),
         "LC_ALL": "C",

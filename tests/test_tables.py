@@ -109,6 +109,11 @@ def test_a_long_listing_is_written_a_row_group_at_a_time(tmp_path):
 
     assert Target("parquet", path=path).write_pieces(columns_of("pairs"), pieces())
     assert max(held) - held[0] < 64 << 20
+    rows = [(b"a", b"%d" % at, 0.5, None) for at in range(3000)]
+    some = Target("parquet", path=tmp_path / "some.parquet")
+    assert some.write_pieces(columns_of("pairs"), ([[cell] for cell in row] for row in rows))
+    found = pq.read_table(tmp_path / "some.parquet").to_pydict()
+    assert found["b"] == [str(at) for at in range(3000)]
     file = pq.ParquetFile(path)
     assert (file.metadata.num_rows, file.metadata.num_row_groups) == (n, 17)
     found = file.read(["b", "similarity"])

@@ -5,7 +5,9 @@ Row j of two signatures agrees with probability J, the Jaccard similarity of the
 estimates J without bias; only for the scheme `linear` of R1 it is biased.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice, permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,37 @@ from lshdup.params import STORED_SCHEMES, SketchParams
 
 #: Sets that a thread signs together.
 _PIECE = 4096
+
+
+def random_words(seed: int) -> Iterator[int]:
+    """Yield random numbers of 64 bits: those of `numpy.random.PCG64`, which takes 7 ms to import.
+
+    O'Neill, "PCG: a family of simple fast space-efficient statistically good algorithms for random
+    number generation", 2014; seeded as NumPy does, for seeds below 2^128.
+    """
+    low_32, low_64, low_128 = ((1 << bits) - 1 for bits in (32, 64, 128))
+    factor = 0x43B0D7E5
+
+    def mixed(word: int, growth: int = 0x931E8875) -> int:
+        nonlocal factor
+        word ^= factor
+        factor = factor * growth & low_32
+        word = word * factor & low_32
+        return word ^ word >> 16
+
+    pool = [mixed(seed >> 32 * i & low_32) for i in range(4)]
+    for i, j in permutations(range(4), 2):
+        word = 0xCA01F9DD * pool[j] - 0x4973F715 * mixed(pool[i]) & low_32
+        pool[j] = word ^ word >> 16
+    factor = 0x8B51F9DD
+    words = [mixed(pool[i % 4], 0x58F38DED) for i in range(8)]
+    start, step = (sum(words[i ^ 2] << 32 * (i - at) for i in range(at, at + 4)) for at in (0, 4))
+    step, growth = step << 1 | 1, 0x2360ED051FC65DA44385DF649FCCF645
+    state = (start + step) * growth + step
+    while True:
+        state = (state * growth + step) & low_128
+        word, turn = (state >> 64 ^ state) & low_64, state >> 122
+        yield (word >> turn | word << (64 - turn)) & low_64
 
 
 class Sketcher:
@@ -35,16 +68,16 @@ class Sketcher:
             message = f"the scheme {params.scheme} has no sketcher of single sets"
             raise ParameterError(message, f"use {' or '.join(STORED_SCHEMES)}")
         self.params = params
-        rng = np.random.Generator(np.random.PCG64(params.seed))
-        self._salt = rng.integers(0, 1 << 64, dtype=np.uint64)
         if params.scheme == "classic":
+            rng = np.random.Generator(np.random.PCG64(params.seed))
+            self._salt = rng.integers(0, 1 << 64, dtype=np.uint64)
             self._first = rng.integers(1, (1 << 31) - 1, params.perms, dtype=np.uint32)
             self._second = rng.integers(0, (1 << 31) - 1, params.perms, dtype=np.uint32)
         else:
-            self._round_offsets = rng.integers(0, 1 << 64, 2 * params.perms, dtype=np.uint64)
-            self._round_factors = rng.integers(
-                0, 1 << 64, 2 * params.perms, dtype=np.uint64
-            ) | np.uint64(1)
+            constants = islice(random_words(params.seed), 1 + 4 * params.perms)
+            self._salt, *rounds = map(np.uint64, constants)
+            self._round_offsets, factors = np.array(rounds).reshape(2, -1)
+            self._round_factors = factors | np.uint64(1)
 
     def sketch(self, sets: RaggedSets) -> NDArray[np.uint32]:
         """Return the signatures: uint32 array of shape (n_sets, K); 2^32 - 1 for empty sets."""

@@ -34,7 +34,7 @@ def sketched(scheme, perms, seed, sets):
 
 
 @settings(max_examples=many(80), deadline=None)
-@given(sets_of_numbers, st.integers(1, 40), st.integers(0, 1000))
+@given(sets_of_numbers, st.integers(1, 40), st.integers(0, (1 << 63) - 1))
 def test_fast_is_the_published_algorithm(sets, perms, seed):
     rng = constants(seed)
     salt = int(rng.integers(0, 1 << 64, dtype=np.uint64))
@@ -83,8 +83,7 @@ def test_the_lecture_example():
     permuted_minima(sets.values.astype(np.int64), sets.offsets, permutations, signatures)
     assert signatures.T.tolist() == [[0, 4, 0, 0], [0, 0, 1, 1], [0, 0, 2, 2]]
     found = estimate(RUN, signatures, np.array([0, 2, 1]), np.array([1, 3, 3]))
-    assert found.similarity.tolist() == [2 / 3, 1.0, 0.0]
-    assert found.standard_error[0] == pytest.approx((2 / 9 / 3) ** 0.5)
+    assert found.tolist() == [2 / 3, 1.0, 0.0]
 
 
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
@@ -145,7 +144,7 @@ def test_bias_and_spread(scheme, kind, size):
             sides = [np.unique(pool[:n]), np.unique(pool[n - common :])]
             sets = RaggedSets.from_sizes(np.concatenate(sides), np.array([len(x) for x in sides]))
             signatures = sketched(scheme, perms, rng.integers(1 << 62), sets)
-            estimates[trial] = estimate(RUN, signatures, np.array([0]), np.array([1])).similarity[0]
+            estimates[trial] = estimate(RUN, signatures, np.array([0]), np.array([1]))[0]
         exact = common / (2 * n - common)
         spread = (exact * (1 - exact) / perms) ** 0.5
         assert abs(estimates.mean() - exact) <= 4 * spread / TRIALS**0.5 + 1e-9
@@ -165,7 +164,7 @@ def test_fast_spreads_less_than_independent_rows_on_small_sets(n):
         pool = random_sets(rng, 3 * n).tolist()
         sets = [pool[: 2 * n], pool[n:]]
         signatures = sketched("fast", perms, rng.integers(1 << 62), sets)
-        estimates.append(estimate(RUN, signatures, np.array([0]), np.array([1])).similarity[0])
+        estimates.append(estimate(RUN, signatures, np.array([0]), np.array([1]))[0])
     assert np.std(estimates) < 0.95 * (exact * (1 - exact) / perms) ** 0.5
 
 
@@ -189,7 +188,7 @@ def test_linear_is_biased_where_the_others_are_not():
         errors = []
         for seed in range(seeds):
             signatures = sketched(scheme, perms, seed, sets)
-            errors.append(estimate(RUN, signatures, left, left + 1).similarity - exact)
+            errors.append(estimate(RUN, signatures, left, left + 1) - exact)
         return float(np.mean(errors))
 
     standard_error = (exact * (1 - exact) / (perms * seeds * len(left))) ** 0.5

@@ -23,6 +23,12 @@ _UNFINISHED = ".kernel-part"
 #: be. A kernel that is still needed is compiled again, in a fraction of a second.
 _LONGEST = {_UNFINISHED: 3600, _SUFFIX: 180 * 24 * 3600}
 
+#: The names in /proc/cpuinfo that tell one processor from another: of x86, and of ARM.
+_MODEL = (
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "cpu implementer", "cpu architecture", "cpu variant", "cpu part", "cpu revision", "features",
+)  # fmt: skip
+
 
 @functools.cache
 def version_of(compiler: str) -> str:
@@ -40,12 +46,9 @@ def version_of(compiler: str) -> str:
 
 @functools.cache
 def _describe_processor() -> str:
-    """Return what machine code depends on: as the system describes it, or LLVM where it is silent.
-
-    What differs from one moment to the next, such as the frequency, is left out.
-    """
-    fields = {k: v for k, v in processor().items() if "mhz" not in k and "mips" not in k}
-    if fields:
+    """Return what machine code depends on: by the system, or by LLVM where it is silent."""
+    said = processor()
+    if fields := [said[name] for name in _MODEL if name in said]:
         return f"{os.uname().machine} {fields}"
     import llvmlite.binding as llvm
 
@@ -55,17 +58,13 @@ def _describe_processor() -> str:
 
 def processor() -> dict[str, str]:
     """Return what the system says of the first processor, by names in lower case; {} if nothing."""
-    found: dict[str, str] = {}
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as file:
-            for line in iter(file.readline, "\n"):
-                name, colon, value = line.partition(":")
-                if not colon:
-                    break
-                found[name.strip().lower()] = value.strip()
+            first, _, _ = file.read(1 << 13).partition("\n\n")
     except OSError:
         return {}
-    return found
+    lines = (line.partition(":") for line in first.splitlines())
+    return {name.strip().lower(): value.strip() for name, _, value in lines}
 
 
 def read(symbol: str, version: str) -> bytes | None:
