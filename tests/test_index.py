@@ -3,13 +3,22 @@ there, from nothing and on the command line.
 """
 
 import json
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup
-from lshdup.errors import InputError
+from lshdup.api import kept, layers
+from lshdup.errors import ArtifactError, InputError, ParameterError
 from tests import reference
 from tests.conftest import Result, many
 from tests.running import run_program
@@ -21,67 +30,99 @@ TEXTS += [TEXTS[3].upper(), f"{TEXTS[3]}, three four five", "one two", "", "else
 NAMES = [f"n{number}" for number in range(8)]
 
 texts, names = st.sampled_from(TEXTS), st.sampled_from(NAMES)
-steps = st.lists(st.one_of(
-    st.tuples(st.just("add"), names, texts), st.tuples(st.just("remove"), names),
-    st.tuples(st.just("query"), texts), st.tuples(st.just("many"), st.dictionaries(names, texts)),
-), max_size=25)  # fmt: skip
+some_texts = st.dictionaries(names, texts)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), names, texts), st.tuples(st.just("remove"), names),
+        st.tuples(st.just("query"), texts), st.tuples(st.just("add_many"), some_texts),
+        st.sampled_from([("flush",), ("reopen",)]),
+    ),
+    max_size=25,
+)  # fmt: skip
 OPTIONS = {"threshold": 0.5, "k": 2}
 
 
 def answers(index):
-    """Everything an index can be asked, but names in the order of the index."""
+    """Everything an index can be asked."""
     asked = [*index.query_many(TEXTS), *(index.query(text, 0.8) for text in TEXTS[:4])]
     own = [index.of(name) for name in index]
     return list(index), len(index), index.pairs(), index.clusters(), asked, own
 
 
-def apply(index, model, step):
-    """Do a step to an index, and to a dict that holds what the index should."""
-    kind, *given = step
-    if kind == "query":
-        found = {name for name, *_ in index.query(*given)}
-        sets = {name: set(reference.shingle_list(text, k=2)) for name, text in model.items()}
-        one = set(reference.shingle_list(*given, k=2))
+@contextmanager
+def small_layers():
+    """Layers take further documents while they have two at most, so that there are many."""
+    with mock.patch.object(kept, "SMALL", 2), mock.patch.object(layers, "SMALL", 2):
+        yield
+
+
+class Checked:
+    """An index, and a dict that holds what the index should; in memory, or in a store."""
+
+    def __init__(self, documents, folder=None):
+        self.model, self.folder = dict(documents), folder
+        self.index = lshdup.Index.open(documents, **OPTIONS, store=folder)
+
+    def query(self, text):
+        found = {name for name, *_ in self.index.query(text)}
+        sets = {name: set(reference.shingle_list(each, k=2)) for name, each in self.model.items()}
+        one = set(reference.shingle_list(text, k=2))
         near = {name for name, each in sets.items() if reference.jaccard(one, each) >= 0.5 and one}
         assert found <= near  # bands may miss some
         assert {name for name in near if sets[name] == one} <= found
-    elif kind == "many":
-        if given[0].keys() & model.keys():
-            with pytest.raises(InputError, match="there is a document called"):
-                index.add_many(*given)
+
+    def flush(self):
+        if self.folder is not None:
+            self.index.flush()
+            assert answers(lshdup.Index.open(self.folder, **OPTIONS)) == answers(self.index)
+
+    def reopen(self):
+        if self.folder is None:
+            self.index = pickle.loads(pickle.dumps(self.index))
         else:
-            index.add_many(*given)
-            model |= given[0]
-    elif (given[0] in model) == (kind == "add"):
-        before = list(model)
-        with pytest.raises((InputError, KeyError)):
-            getattr(index, kind)(*given)
-        assert list(index) == before
-    elif kind == "add":
-        index.add(*given)
-        model[given[0]] = given[1]
-    else:
-        index.remove(*given)
-        del model[given[0]]
-    assert len(index) == len(model)
-    assert all((name in index) == (name in model) for name in NAMES)
+            self.index.close()
+            self.index = lshdup.Index.open(self.folder, **OPTIONS)
+
+    def add_many(self, documents):
+        self.index.add_many(documents)
+        self.model |= documents
+
+    def add(self, name, text):
+        self.index.add(name, text)
+        self.model[name] = text
+
+    def remove(self, name):
+        self.index.remove(name)
+        del self.model[name]
+
+    def do(self, steps):
+        for kind, *rest in steps:
+            known = {*rest[:1]} if kind in ("add", "remove") else {*(rest[0] if rest else ())}
+            is_refused = kind.startswith("add") and known & self.model.keys()
+            if is_refused or (kind == "remove" and not known & self.model.keys()):
+                with pytest.raises((InputError, KeyError), match="document"):
+                    getattr(self, kind)(*rest)
+            else:
+                getattr(self, kind)(*rest)
+            assert len(self.index) == len(self.model)
+            assert all((name in self.index) == (name in self.model) for name in NAMES)
+        return self
 
 
-@given(st.dictionaries(names, texts, max_size=4), steps)
-def test_an_index_is_what_is_in_it(first, some):
-    index, model = lshdup.Index.open(first, **OPTIONS), dict(first)
-    for step in some:
-        apply(index, model, step)
-    assert answers(index) == answers(lshdup.Index.open(model, **OPTIONS))
+@given(st.dictionaries(names, texts, max_size=4), steps, st.booleans())
+def test_an_index_is_what_is_in_it(first, some, is_stored):
+    with tempfile.TemporaryDirectory() as folder, small_layers():
+        made = Checked(first, f"{folder}/store" if is_stored else None).do(some)
+        assert answers(made.index) == answers(lshdup.Index.open(made.model, **OPTIONS))
+        made.index.close()
 
 
 @settings(max_examples=many(40))
 @given(st.dictionaries(names, texts, max_size=4), steps, texts)
 def test_its_answers_are_those_of_the_command_line(tmp_path_factory, first, some, text):
     folder = tmp_path_factory.mktemp("documents")
-    index, model = lshdup.Index.open(first, **OPTIONS), dict(first)
-    for step in some:
-        apply(index, model, step)
+    made = Checked(first).do(some)
+    index, model = made.index, made.model
     if not model:
         return
     lines = (json.dumps({"id": name, "text": each}) for name, each in model.items())
@@ -125,3 +166,261 @@ def test_a_store_gives_what_the_command_line_gives(run, corpus, monkeypatch):
             found = [(n, repr(s), same) for n, s, same, _ in index.query(text.decode(), threshold)]
             asked = run(f"query - -t {threshold}", stdin=text).rows
             assert found == [tuple(row) for row in asked]
+
+
+# --- stores -----------------------------------------------------------------------------------
+
+SAME = "one two three four five six"
+
+
+def test_what_is_flushed_survives_a_kill(here):
+    script = """
+import os, signal, sys, lshdup
+with lshdup.Index.open({"first": sys.argv[1]}, store="kept") as index:
+    for number in range(200):
+        index.add(f"n{number}", sys.argv[1])
+        if number % 7 == 6:
+            index.flush()
+    index.remove("first")
+    index.flush()
+    index.add("late", sys.argv[1])
+    index.query(sys.argv[1])
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-c", script, SAME]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    with lshdup.Index.open("kept") as index:
+        assert {name for name, *_ in index.query(SAME)} == {f"n{n}" for n in range(200)}
+        index.add("late", SAME)
+    assert len(lshdup.Index.open("kept")) == 201
+    assert len(list((here / "kept/added").iterdir())) <= 3  # small segments are written again
+
+
+def test_two_processes_read_while_one_adds(here):
+    script = """
+import sys, time, lshdup
+index, seen = lshdup.Index.open("kept"), 0
+print("ready", flush=True)
+while seen < 300:
+    found = [int(name) for name, *_ in index.query(sys.argv[1])]
+    assert found == list(range(len(found))) and len(found) >= seen, (seen, found)
+    seen = len(found)
+print(index.pairs()[:1], len(index))
+"""
+    with lshdup.Index.open({"0": SAME}, store="kept") as index:
+        readers = [
+            subprocess.Popen([sys.executable, "-c", script, SAME], stdout=-1, stderr=-1, text=True)
+            for _ in range(2)
+        ]
+        assert [each.stdout.readline() for each in readers] == ["ready\n"] * 2
+        for number in range(1, 300):
+            index.add(f"{number}", SAME)
+            index.flush()
+        for each in readers:
+            out, err = each.communicate(timeout=60)
+            assert (each.returncode, err) == (0, "")
+            assert out.endswith("300\n")
+        with pytest.raises(ArtifactError, match=r"another lshdup run .* is writing to kept"):
+            lshdup.Index.open("kept").add("no", SAME)
+
+
+def test_threads_ask_and_add(here):
+    index = lshdup.Index.open({"0": SAME}, store="kept")
+
+    def work(number):
+        found = []
+        for at in range(30):
+            index.add(f"{number}-{at}", f"{SAME} {'x' * (at % 3)}")
+            found.append(len(index.query(SAME)))
+            if at % 10 == 9:
+                index.flush()
+        return found
+
+    with ThreadPoolExecutor(6) as pool:
+        for found in pool.map(work, range(6)):
+            assert found == sorted(found)
+            assert found[-1] >= 31
+    assert len(index.query(SAME)) == len(index) == 181
+    index.close()
+    assert len(lshdup.Index.open("kept").query(SAME)) == 181
+
+
+def write_files(folder, texts):
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+
+
+def test_files_that_are_gone_are_estimated(here, run):
+    words = [f"w{number}" for number in range(400)]
+    files = {"a": words, "b": [*words[:390], "other"], "copy": words, "far": words[:200]}
+    write_files(here / "docs", {name: " ".join(each) for name, each in files.items()})
+    run("index docs")
+    text = " ".join(words)
+    exact = lshdup.Index.open(".lshdup").query(text, 0.7)
+    assert [(name, verified) for name, *_, verified in exact] == [
+        ("docs/a", "exact"), ("docs/copy", "exact"), ("docs/b", "exact")
+    ]  # fmt: skip
+    (here / "docs/b").unlink()
+    (here / "docs/a").unlink()
+    index = lshdup.Index.open(".lshdup")
+    found = index.query(text, 0.7)
+    # The set of a is that of its copy, which is still there.
+    assert found[:2] == exact[:2]
+    assert (found[2].name, found[2].verified) == ("docs/b", "estimate")
+    spread = (exact[2].similarity * (1 - exact[2].similarity) / 128) ** 0.5
+    assert abs(found[2].similarity - exact[2].similarity) < 5 * spread
+    ends = {(a, b): verified for a, b, *_, verified in index.pairs()}
+    assert ends == {
+        ("docs/a", "docs/copy"): "exact",
+        ("docs/a", "docs/b"): "estimate", ("docs/b", "docs/copy"): "estimate",
+    }  # fmt: skip
+    assert [each.verified for each in index.of("docs/b")] == ["estimate"] * 2
+    index.remove("docs/copy")
+    assert [each.name for each in index.query(text)] == ["docs/a", "docs/b"]
+    index.close()
+
+
+def test_documents_are_indexed_again_beside_what_was_added(here, run):
+    write_files(here / "docs", {"a": SAME, "b": SAME, "c": "something else entirely here"})
+    run("index docs")
+    open_one = lshdup.Index.open(".lshdup")
+    with lshdup.Index.open(".lshdup") as index:
+        index.add("docs/d", f"{SAME} seven")
+        index.add("memory", SAME)
+        index.remove("docs/b")
+        expected = index.query(SAME, 0.5)
+    assert [each.name for each in expected] == ["docs/a", "memory", "docs/d"]
+    assert open_one.query(SAME, 0.5) == expected
+    said = run("query -", stdin=SAME.encode()).err
+    assert "documents that were added by programs" in said
+    write_files(here / "docs", {"d": f"{SAME} seven eight"})
+    run("index docs")
+    for ask in (lambda: open_one.query(SAME), lambda: open_one.add("x", SAME), open_one.pairs):
+        with pytest.raises(ArtifactError, match="another process has replaced") as refused:
+            ask()
+        assert refused.value.hint == "open it again with Index.open"
+    again = lshdup.Index.open(".lshdup")
+    found = {name: score for name, score, *_ in again.query(SAME, 0.5)}
+    # docs/d is what was indexed last; what was removed stays so.
+    assert found == {"docs/a": 1.0, "memory": 1.0, "docs/d": 4 / 6}
+    run("index docs -k 2")
+    with pytest.raises(ArtifactError, match="was added with tokens word k 3; the store has") as no:
+        lshdup.Index.open(".lshdup")
+    assert "lshdup index DOCS" in no.value.hint
+    run("index docs")
+    assert {name for name, *_ in lshdup.Index.open(".lshdup").query(SAME, 0.5)} == found.keys()
+
+
+def test_a_store_of_texts_is_opened_from_anywhere(here, monkeypatch):
+    """The names of texts are no paths; a segment that was replaced does not count any more."""
+    texts = {"m/1": SAME, "m/2": f"{SAME} seven", "m/3": "one two"}
+    with lshdup.Index.open(texts, store="kept", threshold=0.5, hash_key="secret") as index:
+        index.add("m/4", SAME)
+        index.flush()
+        first = here / "kept/added/00000001.npz"
+        held = first.read_bytes()
+        index.remove("m/1")
+        index.add("m/5", SAME)
+        expected = answers(index)
+    first.write_bytes(held)  # as of a process that was killed before it had removed it
+    (here / "elsewhere").mkdir()
+    monkeypatch.chdir(here / "elsewhere")
+    for _ in range(2):
+        with lshdup.Index.open("../kept", threshold=0.5, hash_key="secret") as again:
+            assert answers(again) == expected
+            again.add("x", "y")
+            again.remove("x")
+            again.remove("m/4")
+            again.add("m/4", SAME)
+            expected = answers(again)
+    with pytest.raises(ParameterError, match="hash_key"):
+        lshdup.Index.open("../kept")
+
+
+WRONG = [
+    (lambda i: i.query(None), InputError, "text of document '0' is null, not str"),
+    (lambda i: i.query(b"one"), InputError, "is bytes, not str"),
+    (lambda i: i.query_many("one"), InputError, "documents are given as str"),
+    (lambda i: i.query_many(["one", None]), InputError, "text of document '1' is null"),
+    (lambda i: i.query("one", 1.5), ParameterError, "threshold is 1.5; it must be above 0"),
+    (lambda i: i.query("one", 0.001), ParameterError, "cannot meet a pair of similarity 0.001"),
+    (lambda i: i.add("b", None), InputError, "text of document 'b' is null"),
+    (lambda i: i.add(7, "one"), InputError, "name of document 7 is int, not str"),
+    (lambda i: i.add("b", "x \ud800"), InputError, "cannot be UTF-8"),
+    (lambda i: i.add("a", "one"), InputError, "there is a document called 'a' already"),
+    (lambda i: i.add_many({"b": "x", "a": "y"}), InputError, "called 'a' already"),
+    (lambda i: i.add_many({"b": "x", "c": b"y"}), InputError, "text of document 'c' is bytes"),
+    (lambda i: i.add_many(["x", None]), InputError, "text of document '1' is null"),
+    (lambda i: i.remove("b"), KeyError, "no document is called 'b'; names: 'a'"),
+    (lambda i: i.of("b"), KeyError, "no document is called 'b'; names: 'a'"),
+]
+
+
+@pytest.mark.parametrize(("ask", "error", "said"), WRONG)
+@pytest.mark.parametrize("store", [None, "kept"])
+def test_what_is_wrong_is_refused_and_nothing_is_lost(here, ask, error, said, store):
+    index = lshdup.Index.open({"a": SAME}, store=store)
+    with pytest.raises(error, match=said) as refused:
+        ask(index)
+    assert "--" not in getattr(refused.value, "hint", "")
+    index.add("late", SAME)
+    assert [each.name for each in index.query(SAME)] == ["a", "late"]
+    index.close()
+    with pytest.raises(ArtifactError, match="the index is closed"):
+        ask(index) if error is KeyError else index.query(SAME)
+
+
+def test_what_cannot_be_opened_is_refused(here, run):
+    write_files(here / "docs", {"a": SAME})
+    (here / "empty").mkdir()
+    run("index docs --store made --perms 64")
+    opened = lshdup.Index.open
+    for ask, error, said in (
+        (lambda: opened("empty"), InputError, "empty: there are no documents in it"),
+        (lambda: opened("nowhere"), InputError, "nowhere"),
+        (lambda: opened(["a", None]), InputError, "is null, not str"),
+        (lambda: opened("made", 128), ArtifactError, "was made with num_permutations 64, not 128"),
+        (lambda: opened("made", k=2), ArtifactError, "was made with k 3, not 2"),
+        (lambda: opened("made", templates=["x"]), ParameterError, "templates is given, but"),
+        (lambda: opened("made", ignore_common=0.5), ArtifactError, "without ignore_common"),
+        (lambda: opened({}, store="made"), ParameterError, "made holds documents already"),
+        (
+            lambda: opened("made", store="new"),
+            ParameterError,
+            "made is a store, and store is given",
+        ),
+        (lambda: opened({}, store="docs"), ArtifactError, "holds other files and is no store"),
+        (lambda: opened({}, store="new", scheme="linear"), ParameterError, "none for a store"),
+        (lambda: opened({}).flush(), ParameterError, "it has no store"),
+        (
+            lambda: opened({"a": SAME}, 4, scheme="linear").query("x"),
+            ParameterError,
+            "changes every signature",
+        ),
+        (lambda: opened({}, measure="containment").clusters(), ParameterError, "no clusters"),
+        (lambda: opened({}, num_perm=7), ParameterError, "did you mean|'num_perm' is no keyword"),
+        (lambda: pickle.dumps(opened("made")), TypeError, "cannot be pickled"),
+    ):
+        with pytest.raises(error, match=said):
+            ask()
+    assert not (here / "new").exists()
+    assert opened("made").query(SAME)[0].name == "docs/a"
+    with opened("made") as index:
+        index.add("b", SAME)
+    segment = here / "made/added/00000001.npz"
+    segment.write_bytes(segment.read_bytes()[:-100])
+    with pytest.raises(ArtifactError, match=r"00000001.npz is damaged") as refused:
+        opened("made")
+    assert refused.value.hint == "remove it, and add what was in it again"
+
+
+def test_containment():
+    texts = {"whole": " ".join(WORDS), "part": " ".join(WORDS[3:8]), "else": "nothing of that"}
+    index = lshdup.Index.open(texts, measure="containment")
+    index.add("small", " ".join(WORDS[4:7]))
+    found = [(name, score) for name, score, *_ in index.query(" ".join(WORDS[2:9]))]
+    assert found == [("part", 1.0), ("whole", 1.0), ("small", 1.0)]
+    assert [tuple(pair)[:3] for pair in index.pairs()] == [
+        ("small", "part", 1.0), ("part", "whole", 1.0), ("small", "whole", 1.0)
+    ]  # fmt: skip

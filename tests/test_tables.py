@@ -109,11 +109,21 @@ def test_a_long_listing_is_written_a_row_group_at_a_time(tmp_path):
 
     assert Target("parquet", path=path).write_pieces(columns_of("pairs"), pieces())
     assert max(held) - held[0] < 64 << 20
+    rows = [(b"a", b"%d" % at, 0.5, None) for at in range(3000)]
+    some = Target("parquet", path=tmp_path / "some.parquet")
+    assert some.write_pieces(columns_of("pairs"), ([[cell] for cell in row] for row in rows))
+    found = pq.read_table(tmp_path / "some.parquet").to_pydict()
+    assert found["b"] == [str(at) for at in range(3000)]
     file = pq.ParquetFile(path)
     assert (file.metadata.num_rows, file.metadata.num_row_groups) == (n, 17)
     found = file.read(["b", "similarity"])
     assert found["b"][n - 1].as_py() == f"document number {n - 1}"
     assert np.array_equal(found["similarity"].to_numpy(), np.arange(n) / n)
+    for package in ("polars", "pandas"):  # polars has a reader of its own.
+        frame = require(package, package).read_parquet(path)
+        assert np.array_equal(frame["similarity"].to_numpy(), np.arange(n) / n)
+        assert list(frame["a"][-2:]) == [f"document number {at}" for at in (n - 2, n - 1)]
+        assert frame["same"].count() == 0
 
 
 def test_what_fails_leaves_the_older_file(tmp_path):
@@ -260,6 +270,7 @@ def test_what_is_no_table_or_column_is_refused():
     labels = pd.DataFrame({"text": ["a", "b"]}, index=[1, 1])
     for documents, options, error, said in (
         (twice, {}, InputError, "the table has two columns 'text'"),
+        (pd.DataFrame({"text": pd.array(["a", None], "string")}), {}, InputError, "'1' is null"),
         (labels, {}, InputError, "two documents have one name in the index of the Series"),
         (np.array("a"), {}, InputError, "documents are given as ndarray"),
         (np.array([["a"]]), {}, InputError, "documents are given as ndarray"),

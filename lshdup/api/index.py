@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.api.kept import Kept, as_named, stamps_of
 from lshdup.api.layers import Layer
 from lshdup.api.options import (
     Documents,
@@ -28,10 +30,11 @@ from lshdup.collection.from_texts import Texts, check_text, name_texts
 from lshdup.compare.clusters import list_clusters
 from lshdup.compare.keep_rules import preference
 from lshdup.compare.sides import LEVELS, Fingerprints, Side
-from lshdup.errors import InputError, ParameterError
+from lshdup.errors import ArtifactError, InputError, LshdupError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.candidates import unknown_name
 from lshdup.params import (
+    STORED_SCHEMES,
     BandParams,
     ClusterParams,
     DocumentParams,
@@ -39,7 +42,10 @@ from lshdup.params import (
     Params,
     SketchParams,
 )
-from lshdup.pipeline import find_clusters, find_near_duplicates
+from lshdup.pipeline import build_index, find_clusters, find_near_duplicates
+from lshdup.shingling.shingler import shingle_hash
+from lshdup.sources.document_list import summarize_docs, typed_name
+from lshdup.store.results_io import save_index
 from lshdup.store.store import Store
 from lshdup.workspace.comparing import drop_changed
 from lshdup.workspace.index import load_or_build_index
@@ -47,8 +53,10 @@ from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 
-#: Texts that are looked up together.
-_TOGETHER = 1 << 15
+#: Texts that are looked up together, and bytes of one that is not kept waiting.
+_TOGETHER, _LARGE = 1 << 15, 1 << 26
+
+_FILES = DocumentParams()
 
 
 class Match(NamedTuple):
@@ -92,15 +100,18 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
 
     """
 
-    def __init__(self, run: Run, params: Params, base: Layer) -> None:
+    def __init__(self, run: Run, params: Params, base: Layer, kept: Kept | None = None) -> None:
         self._run, self._params = run, params
         sketch = base.collection.sketch
         assert sketch is not None
         is_banded = params.pairs.measure == "jaccard"
         #: bands of the tables; None for containment.
         self.plan = plan_bands(sketch.perms, params.bands) if is_banded else None
-        self._layers: tuple[Layer, ...] = (base,)
+        self._base, self._kept = base, kept
+        self._new: tuple[Layer, ...] = ()  #: layers that are not in the store
+        self._gone: list[bytes] = []  #: names of what was removed, and is in the store
         self._waiting: dict[str, bytes] = {}  #: texts that are in no layer yet
+        self._is_closed = False
         self._lock = threading.RLock()
         self._whole: Layer | None = None
         self._pairs: Rows[Pair] | None = None
@@ -115,10 +126,11 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         *,
         recall: float = 0.99,
         measure: str = PairParams().measure,
+        store: str | os.PathLike[str] | None = None,
         **options: Unpack[Options],
     ) -> Self:
         """Open the store at a path, or make an index of documents in memory."""
-        others = ("num_bands", "threshold", "recall", "measure")
+        others = ("num_bands", "threshold", "recall", "measure", "store")
         with in_keywords():
             perms = SketchParams().perms if num_permutations is None else num_permutations
             params = params_of(perms, options, *others)
@@ -127,16 +139,35 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
             run, is_banded = run_of(options), measure == "jaccard"
             path = Path(documents) if isinstance(documents, str | os.PathLike) else None
             if path is not None and Store(path).is_ours():
-                given = given_of(num_permutations, options) | vars(bands)
-                workspace = Workspace(run, Store(path, params.shingle.secret), read_only=True)
-                request = Request((), DocumentParams(), given)
-                if not is_banded:
-                    return cls(run, params, Layer(run, load_signatures(workspace, request)))
-                indexed = load_or_build_index(workspace, request, verify=False)
-                return cls(run, params, Layer(run, indexed.collection, indexed.index))
+                if store is not None:
+                    message = f"{path} is a store, and store is given too"
+                    raise ParameterError(message, "leave store out: what is added stays there")
+                kept = Store(path, params.shingle.secret)
+                return cls._of_store(run, params, kept, given_of(num_permutations, options))
             if is_banded:  # A promise that cannot be kept is refused before the work.
                 plan_bands(params.sketch.perms, bands)
-            return cls(run, params, Layer(run, collect_documents(run, documents, params, options)))
+            if store is None:
+                layer = Layer(run, collect_documents(run, documents, params, options))
+                return cls(run, params, layer)
+            made = Store(Path(store), params.shingle.secret)
+            _make_store(run, made, documents, params, options)
+            return cls._of_store(run, params, made, {})
+
+    @classmethod
+    def _of_store(cls, run: Run, params: Params, store: Store, given: dict[str, Any]) -> Self:
+        given = given | vars(params.bands)
+        workspace, request = Workspace(run, store, read_only=True), Request((), _FILES, given)
+        stamps, index = stamps_of(store), None
+        if params.pairs.by_bands:
+            indexed = load_or_build_index(workspace, request, verify=False)
+            collection, index = indexed.collection, indexed.index
+        else:
+            collection = load_signatures(workspace, request)
+        shingle_hash(collection.shingle)  # It needs its key.
+        if not collection.documents.docs:
+            collection = as_named(collection)
+        base = Layer(run, collection, index)
+        return cls(run, params, base, Kept(run, store, base, stamps))
 
     # --- what is asked ----------------------------------------------------------------------------
 
@@ -147,7 +178,7 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
     def query_many(self, texts: Texts, threshold: float | None = None) -> Groups[Match]:
         """Return the documents that are near each of some texts, as `query`."""
         params, layers = self._at(threshold), self._settle()
-        definition, every = layers[0].collection.shingle, zip(*name_texts(texts), strict=True)
+        definition, every = self._base.collection.shingle, zip(*name_texts(texts), strict=True)
         checked = (check_text(*each, definition) for each in every)
         found = []
         while some := list(islice(checked, _TOGETHER)):
@@ -189,7 +220,7 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
             message = "containment makes no clusters: all pages that hold one template would chain"
             raise ParameterError(message, 'make them with measure="jaccard"')
         whole, run, bands = self._join(), self._run, self._params.bands
-        collection, first = whole.collection, self._layers[0].without_removed().collection
+        collection, first = whole.collection, self._settle()[0].without_removed().collection
         documents = first.documents
         is_first = len(collection.documents) == len(documents)
         by_name = bool(documents.docs) and (is_first or documents.parts is None)
@@ -235,25 +266,66 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         """
         fields = DocumentParams(text_field=text_field, id_field=id_field)
         names, texts = name_texts(documents, fields)
-        definition = self._layers[0].collection.shingle
+        definition = self._base.collection.shingle
         pairs = zip(names, texts, strict=True)
         checked = {name: check_text(name, text, definition) for name, text in pairs}
-        with self._lock:
+        with self._changing():
             for name in self._known(checked):
                 message = f"there is a document called {name!r} already"
                 raise InputError(message, "remove it first, or give the text another name")
             self._waiting |= checked
-            self._whole = self._pairs = None
+            if definition.tokens == "ids" or max(map(len, checked.values()), default=0) > _LARGE:
+                try:
+                    self._settle()  # It may be refused.
+                except LshdupError:
+                    self._waiting = {
+                        name: text for name, text in self._waiting.items() if name not in checked
+                    }
+                    raise
 
     def remove(self, name: str | int) -> None:
         """Remove a document. Raise KeyError for an unknown name."""
-        with self._lock:
+        with self._changing():
             if self._waiting.pop(str(name), None) is None:
-                number, row = self._place(self._settle(), name)
-                self._layers[number].removed[row] = True
-            self._whole = self._pairs = None
+                layers = self._settle()
+                number, row = self._place(layers, name)
+                layers[number].removed[row] = True
+                if number < len(layers) - len(self._new):
+                    self._gone.append(os.fsencode(str(name)))
+
+    # --- the store --------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what was added and removed to the store; it is safe then, whatever happens."""
+        with self._lock:
+            self._settle()
+            if self._kept is None:
+                message = "this index is in memory: it has no store"
+                raise ParameterError(message, "make it with Index.open(documents, store=DIR)")
+            if any(map(len, self._new)) or self._gone:
+                self._kept.flush(self._new, self._gone)
+                self._new, self._gone = (), []
+
+    def close(self) -> None:
+        """Flush an index of a store, and let other processes add; further calls do nothing."""
+        with self._lock:
+            if self._kept is not None and not self._is_closed:
+                try:
+                    self.flush()
+                finally:
+                    self._kept.close()
+            self._is_closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._kept is not None:
+            message = "an index of a store cannot be pickled; open the store again instead"
+            raise TypeError(message)
         return vars(self) | {"_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -266,15 +338,42 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
         if threshold is None:
             return self._params
         with in_keywords():
-            return replace(self._params, bands=replace(self._params.bands, threshold=threshold))
+            params = replace(self._params, bands=replace(self._params.bands, threshold=threshold))
+            if self.plan is not None:  # A promise that cannot be kept is refused.
+                self._base.index(params.bands)
+            return params
+
+    def _look(self) -> None:
+        """Take over what other processes have added. Raise ArtifactError if that cannot be."""
+        if self._is_closed:
+            message = "the index is closed"
+            raise ArtifactError(message, "open it again with Index.open")
+        if self._kept is not None and self._kept.look():
+            self._whole = self._pairs = None
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the index, and its store, while documents are added or removed."""
+        with self._lock:
+            self._look()
+            if self._kept is not None:
+                self._kept.hold()
+            self._whole = self._pairs = None
+            yield
 
     def _settle(self) -> tuple[Layer, ...]:
         """Return the layers; what waits has become one, or part of one."""
         with self._lock:
+            self._look()
             if self._waiting:
-                new = self._layers[0].sign(self._waiting)
-                self._layers, self._waiting = Layer.push(self._run, self._layers, new), {}
+                new = self._base.sign(self._waiting)
+                self._new = Layer.push(self._run, self._new, new, first=0)
+                self._waiting = {}
             return self._layers
+
+    @property
+    def _layers(self) -> tuple[Layer, ...]:
+        return *((self._base,) if self._kept is None else self._kept.layers), *self._new
 
     def _join(self) -> Layer:
         """Return all documents as one layer."""
@@ -299,6 +398,30 @@ Match(name='m2', similarity=0.6, same='', verified='exact')]
             if (row := int(layer.find_names([os.fsencode(str(name))])[0])) >= 0:
                 return number, row
         raise unknown_name(name, self)
+
+
+def _make_store(
+    run: Run, store: Store, documents: Documents, params: Params, options: Options
+) -> None:
+    """Write documents to a new store. Raise ParameterError if it holds something."""
+    if any(stamps_of(store)):
+        message = f"the store {store.folder} holds documents already"
+        raise ParameterError(message, "open it with Index.open(store), or name a new folder")
+    if params.sketch.scheme not in STORED_SCHEMES:
+        message = f"the scheme {params.sketch.scheme} is none for a store"
+        raise ParameterError(message, f"use {' or '.join(STORED_SCHEMES)}")
+    with store.writing():
+        collection = collect_documents(run, documents, params, options)
+        if isinstance(documents, str | os.PathLike):
+            docs = summarize_docs([typed_name(os.fsencode(documents))])
+            lists = replace(collection.documents, docs=docs)
+            collection = replace(collection, documents=lists)
+        store.save_collection("shingles", collection)
+        store.save_collection("signatures", collection)
+        if params.pairs.by_bands:
+            index = build_index(run, collection, params.bands)
+            save_index(store, collection, index, params.bands)
+        store.make_current("signatures", collection)
 
 
 def _find(

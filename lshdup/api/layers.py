@@ -7,6 +7,7 @@ where all documents are compared with each other, and small ones so that a query
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +33,7 @@ from lshdup.pipeline import build_index
 from lshdup.sources.document_list import DocumentList, split_by_list
 
 #: Documents of a layer that takes further ones.
-_SMALL = 64
+SMALL = 64
 
 
 class Layer:
@@ -79,7 +80,8 @@ class Layer:
         return Sides.of(self._run, self.side)
 
     @cached_property
-    def _names(self) -> StringTable:
+    def table(self) -> StringTable:
+        """The names of all documents."""
         documents = self.collection.documents
         if not documents.home:
             return documents.names
@@ -95,10 +97,21 @@ class Layer:
 
     def find_names(self, names: Iterable[bytes]) -> NDArray[np.int64]:
         """Return the document of each name that is not removed, or -1: int64 array."""
-        rows = self._names.match(StringTable.from_strings(names))
+        rows = self.table.match(StringTable.from_strings(names))
         there = np.flatnonzero(rows >= 0)
         rows[there[self.removed[rows[there]]]] = -1
         return rows
+
+    def remove(self, names: Iterable[bytes]) -> None:
+        """Mark the documents of some names as removed, as far as they are here."""
+        rows = self.find_names(names)
+        self.removed[rows[rows >= 0]] = True
+
+    def whole(self) -> "Layer":
+        """Return the documents of which none is removed, as a layer of its own."""
+        made = copy(self)
+        made.removed = np.zeros_like(self.removed)
+        return made
 
     def index(self, params: BandParams) -> Index:
         """Return the index for a threshold, which is built the first time.
@@ -155,12 +168,16 @@ class Layer:
         return Layer(run, sketch_collection(run, made, like.sketch))
 
     @classmethod
-    def push(cls, run: Run, layers: Sequence["Layer"], new: "Layer") -> tuple["Layer", ...]:
+    def push(
+        cls, run: Run, layers: Sequence["Layer"], new: "Layer", first: int = 1
+    ) -> tuple["Layer", ...]:
         """Return layers with a further one behind. Small ones before it are joined with it, but the
-        first: of n documents there are at most about log n layers.
+        first ones: of n documents there are at most about log n layers.
+
+        first : so many stay as they are.
         """
         before = list(layers)
-        while len(before) > 1 and len(before[-1]) <= max(len(new), _SMALL):
+        while len(before) > first and len(before[-1]) <= max(len(new), SMALL):
             new = cls.join(run, [before.pop(), new])
         return *before, new
 
@@ -178,7 +195,7 @@ class Layer:
             return parts[0].without_removed()
         arrays, collections = run.arrays, [part.collection for part in parts]
         lists, first = [each.documents for each in collections], collections[0]
-        names = StringTable.concatenate((part._names for part in parts), arrays)
+        names = StringTable.concatenate((part.table for part in parts), arrays)
         sizes = arrays.concatenate([each.sizes for each in lists])
         mtimes = arrays.concatenate([each.mtimes for each in lists])
         sets = [each.sets for each in collections if each.sets is not None]

@@ -182,10 +182,11 @@ def in_keywords() -> Iterator[None]:
     """Name keywords instead of options of the command line in the errors of a block."""
 
     def name_keywords(words: str) -> str:
+        words = words.replace("an LSHDUP_HASH_KEY", "a hash_key")
         return re.sub(
             r"(?<![\w-])(?:--|-(?=k\b))([a-z][a-z-]*)",
             lambda option: _KEYWORDS.get(option[1], option[1].replace("-", "_")),
-            words,
+            words.replace("LSHDUP_HASH_KEY", "hash_key"),
         )
 
     try:

@@ -6,7 +6,7 @@ listing and the version of its columns, and the parameters of the command.
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import click
@@ -16,16 +16,19 @@ from lshdup.cli.columns import VERSION, Columns
 from lshdup.sources.parquet import import_pyarrow
 from lshdup.version import __version__
 
+_Piece = Sequence[Sequence[Cell]]
+
 #: A row group is written once it has so many rows, or so many bytes.
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 1 << 25
+
+#: Fewest rows, but for the last ones, that become arrays together.
+_LEAST_ROWS = 1 << 8
 
 #: Headings of options that do not change the rows.
 _NO_PARAMETERS = ("Running", "Output")
 
 
-def write_parquet(
-    stream: BinaryIO, columns: Columns, pieces: Iterable[Sequence[Sequence[Cell]]]
-) -> bool:
+def write_parquet(stream: BinaryIO, columns: Columns, pieces: Iterable[_Piece]) -> bool:
     """Write rows that come as columns, a row group at a time.
 
     Returns False if a name is not UTF-8: its other bytes are escapes.
@@ -37,18 +40,30 @@ def write_parquet(
     ]
     schema = pa.schema(fields, {"lshdup": json.dumps(_describe(columns), default=_as_text)})
     waiting: list[Any] = []
-    is_clear = True
+    is_clear, rows, size = True, 0, 0
     with pq.ParquetWriter(stream, schema) as writer:
-        for piece in pieces:
+        for piece in _join_small(pieces):
             made = [_array_of(pa, *each) for each in zip(fields, piece, strict=True)]
             is_clear &= all(clear for _, clear in made)
             waiting.append(pa.record_batch([array for array, _ in made], schema=schema))
-            size = sum(each.nbytes for each in waiting)
-            if size > _GROUP_BYTES or sum(map(len, waiting)) >= _GROUP_ROWS:
+            rows, size = rows + len(waiting[-1]), size + waiting[-1].nbytes
+            if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
                 writer.write_table(pa.Table.from_batches(waiting, schema))
-                waiting.clear()
+                waiting, rows, size = [], 0, 0
         writer.write_table(pa.Table.from_batches(waiting, schema))
     return is_clear
+
+
+def _join_small(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
+    """Yield the rows of pieces, those of small ones together: each array of Arrow has a price."""
+    joined: _Piece = ()
+    for piece in pieces:
+        joined = [[*a, *b] for a, b in zip(joined, piece, strict=True)] if joined else piece
+        if len(joined[0]) >= _LEAST_ROWS:
+            yield joined
+            joined = ()
+    if joined:
+        yield joined
 
 
 def _array_of(pa: Any, field: Any, cells: Sequence[Cell]) -> tuple[Any, bool]:

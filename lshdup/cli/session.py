@@ -349,7 +349,7 @@ def _check_streams(given: dict[str, Any], documents: tuple[bytes, ...]) -> None:
             hint = f"for instance: zcat FILE.gz | lshdup pairs - --stdin {kind}"
             raise InputError(message, hint)
     elif kind:
-        every = (*documents, *given.get("against", ()), *given.get("templates", ()))
+        every = (*documents, *given.get("against", ()))
         if not any(Path(os.fsdecode(each)).is_fifo() for each in every):
             message = "--stdin has no effect: no DOCS is -, or a pipe"
             raise ParameterError(message, "leave it out")

@@ -64,7 +64,7 @@ def name_texts(
         message = "text_field and id_field are of files of records and tables, not of texts"
         raise ParameterError(message, "leave them out; the keys of a mapping are names")
     is_column = isinstance(given, Iterable) and getattr(given, "ndim", 1) == 1
-    if isinstance(given, bytes) or not is_column:
+    if isinstance(given, bytes | str) or not is_column:
         message = f"documents are given as {type(given).__name__}"
         raise InputError(message, "give a path, a mapping of names to texts, or a list of texts")
     if isinstance(documents, Mapping):

@@ -66,8 +66,8 @@ class ExpandedPairs:
     def is_estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return of which of these pairs the similarity is an estimate: bool array."""
         of = self._classes.duplicate_of if self._classes is not None else None
-        keys = pack_pairs(left, right) if of is None else pack_pairs(of[left], of[right])
-        return contains(self._estimated, keys)
+        a, b = (left, right) if of is None else (of[left], of[right])
+        return contains(self._estimated, pack_pairs(np.minimum(a, b), np.maximum(a, b)))
 
     def pieces(self) -> Iterator[Columns]:
         """Yield all pairs in order: (left, right, similarity), uint32 and uint32 arrays and scores.

@@ -198,7 +198,7 @@ class Finder:
             if not stat.S_ISREG(status.st_mode):
                 detail = "not a regular file"
                 if stat.S_ISFIFO(status.st_mode):
-                    detail = f"a pipe; --stdin says what it holds: {', '.join(STREAMS)}"
+                    detail = f"a pipe; DOCS may be one, with --stdin {'|'.join(STREAMS)}"
                 return Skipped(name, Reason.UNREADABLE, detail)
             self._found[name] = status
             self._has_links |= os.path.islink(argument)  # noqa: PTH114 (bytes path)

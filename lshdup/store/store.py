@@ -44,8 +44,9 @@ _FORMER = (".journal-pairs", ".journal-clusters")
 _MANIFEST = "manifest.json"
 _FILES = (_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST)
 
-#: The folder of the segments that are no artifact of the current run.
-MEMO = "memo"
+#: The folder of the segments that are no artifact of the current run; and of those that programs
+#: have added.
+MEMO, ADDED = "memo", "added"
 
 #: The names of its files, and the kinds of artifacts that they are.
 _SEGMENT = re.compile(r"[0-9]{8}\.npz")
@@ -166,7 +167,7 @@ class Store:
             folder = Folder(self.folder, *below)
             for name in folder.names():
                 is_file = name.endswith(".npz") or name in _FILES
-                if not is_file and not below and name != MEMO:
+                if not is_file and not below and name not in (MEMO, ADDED):
                     continue
                 with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
                     path = folder.path / name
@@ -183,7 +184,7 @@ class Store:
         size = 0
         with contextlib.suppress(OSError):
             size = Folder(self.folder, *below).size()
-        return size if below else size + self.size(MEMO)
+        return size if below else size + self.size(MEMO) + self.size(ADDED)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -361,10 +362,14 @@ class Store:
             header; it is always written then.
         keep_old : whether the file that it replaces is moved into the memo.
         """
+        path = self.path(kind)
+        if path.parent != self.folder:
+            kind = "segment"
+            path.parent.mkdir(exist_ok=True)
         if kind == "shingles" and collection.shingle_filter is not None:
             # The next run may apply another filter.
             collection = collection.before_filter
-        if beside is None and self.path(kind).exists():
+        if beside is None and path.exists():
             with contextlib.suppress(ArtifactError):
                 old = self.load_collection(kind, here=True, verify=False)
                 if old is not None and would_save_the_same(old, collection, kind):
@@ -374,7 +379,7 @@ class Store:
         documents, sketch = collection.documents, collection.sketch
         header = self.describe(
             collection.shingle,
-            sketch if kind == "signatures" else None,
+            sketch if kind in ("signatures", "segment") else None,
             documents.record_fields,
             documents.home,
             collection.shingle_filter,
@@ -387,7 +392,7 @@ class Store:
         for name, value in (beside or {}).items():
             (arrays if isinstance(value, np.ndarray) else header)[name] = value
         npz.save(
-            self.path(kind), kind, header, arrays,
+            path, kind, header, arrays,
             before=(lambda: self._keep(kind)) if keep_old else None,
         )  # fmt: skip
 
@@ -426,10 +431,8 @@ class Store:
         here : return None too if its names do not start from the current folder.
         verify : whether every byte is verified.
         """
-        path, stamp, loaded = self._find(kind), tuple[int, ...](), self._loaded.get(kind)
-        with contextlib.suppress(OSError):  # These numbers differ for a file that was replaced.
-            status = path.lstat()
-            stamp = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        path, loaded = self._find(kind), self._loaded.get(kind)
+        stamp = self.stamp(path)
         if loaded is not None and loaded.stamp == stamp and loaded.is_verified >= verify:
             return None if here and loaded.collection.documents.home else loaded.collection
         # A query looks up every shingle in the filter.
@@ -453,9 +456,16 @@ class Store:
                 artifact, b"" if at_home else os.fsencode(home), verify=verify, folder=self.folder
             )
             collection = replace(collection, shingle=collection.shingle.with_secret(self._secret))
-            if not kind.startswith(MEMO):  # Each holds a file descriptor.
+            if not kind.startswith((MEMO, ADDED)):  # Each holds a file descriptor.
                 self._loaded[kind] = _Loaded(stamp, verify, collection)
             return collection
+
+    def stamp(self, path: Path) -> tuple[int, ...]:
+        """Return numbers that differ for a file that was replaced; none if it is not there."""
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        return ()
 
     def _find(self, kind: str) -> Path:
         """Return where an artifact is: the current one in the memo, if the run that had moved it

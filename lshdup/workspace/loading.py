@@ -51,6 +51,7 @@ from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter, find_fir
 from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.finding import find_documents
+from lshdup.store.added import list_segments
 from lshdup.store.memo import Memo, load_known_records
 from lshdup.store.store import Store
 from lshdup.workspace.request import Request, check_conflict, merge_params
@@ -108,6 +109,9 @@ def signing(
             collection = _sign_documents(run, request, documents, shingle, wanted, memory)
         else:
             collection = _sign_last(run, request, save=save, verify=verify, again=again)
+            if store is not None and list_segments(store):
+                where = f"in {store.folder} are also documents that were added by programs"
+                run.say(f"{where}; lshdup.Index of Python has them, a command does not")
         collection = replace(collection, sets=load_sets(run, collection, verify=False))
         request.accept(collection.documents, True)
         yield collection

@@ -161,7 +161,7 @@ ROWS = rows_of(make_texts(6))
         ("pairs rows.jsonl --against - --stdin jsonl", ROWS, 2, "no DOCS is -, or a pipe"),
         ("pairs - --files-from - --stdin jsonl", ROWS, 2, "standard input is named twice"),
         ("pairs - --stdin jsonl --tokens ids", ROWS, 2, "cannot be combined with --tokens ids"),
-        ("pairs pipe", ROWS, 2, "a pipe; --stdin says what it holds: jsonl, csv"),
+        ("pairs pipe", ROWS, 2, "a pipe; DOCS may be one, with --stdin jsonl|csv"),
         ("clusters - --stdin jsonl --write o.csv", ROWS, 2, "of JSON Lines, which - is"),
     ],
 )  # fmt: skip
