@@ -51,10 +51,11 @@ def section(bench: Bench) -> list[Table]:
         bar="0.15 s",
     )
     small, imports = bench.small(), (sys.executable, "-c", "import numpy")
+    one = {"OPENBLAS_NUM_THREADS": "1"}  # as lshdup sets it
     turns = interleaved(
         bench.runs,
         {
-            "numpy": partial(run, *imports, cwd=bench.home),
+            "numpy": partial(run, *imports, cwd=bench.home, environment=one),
             "--help": partial(bench.lshdup, "--help"),
             "pairs": partial(bench.lshdup, "pairs", small, "-q", "--no-store"),
         },
