@@ -103,8 +103,9 @@ class Index:
     folder `added`: a later `lshdup index` leaves them; of a name that it indexes, its document
     holds. The commands of the command line do not have them.
 
-    Errors are those of `lshdup.errors`, and KeyError for a name that no document has. ArtifactError:
-    the index is closed, another process adds, or has replaced the collection of the store.
+    Errors are those of `lshdup.errors`, and KeyError for a name that no document has. ArtifactError
+    says that the index is closed, that another process adds, or that it has replaced the collection
+    of the store.
 
     >>> index = Index.open({"m1": "one two three four five six"}, threshold=0.5)
     >>> index.add("m2", "one two three four five six seven")
