@@ -171,7 +171,7 @@ def _merge(run: Run, parts: list[Pairs]) -> Pairs:
     values = distinct(np.concatenate([np.zeros(0), *(part.values for part in parts)]))[0][::-1]
     sizes = np.zeros(len(values), np.int64)
     for part in parts:
-        sizes[_find_descending(values, part.values)] += np.diff(part.offsets)
+        sizes[np.searchsorted(-values, -part.values)] += np.diff(part.offsets)
     offsets = offsets_of(sizes)
     if len(parts) == 1:
         return parts.pop()
@@ -179,7 +179,7 @@ def _merge(run: Run, parts: list[Pairs]) -> Pairs:
     ends = offsets[:-1].copy()
     while parts:
         part = parts.pop()  # Its memory is free after this round.
-        at, counts = _find_descending(values, part.values), np.diff(part.offsets)
+        at, counts = np.searchsorted(-values, -part.values), np.diff(part.offsets)
         keys[ranges(ends[at], counts)] = part.keys
         ends[at] += counts
     return Pairs(values, offsets, keys)
@@ -197,9 +197,3 @@ def _by_similarity(
         rank = rank.astype(np.uint16 if len(values) <= 1 << 16 else np.uint32)
         keys = keys[np.argsort(rank, kind="stable")]
     return Pairs(values[::-1], offsets_of(counts[::-1]), keys)
-
-
-def _find_descending(values: Scores, wanted: Scores) -> NDArray[np.int64]:
-    """Return the indices of `wanted` in a descending array that has all of them."""
-    at: NDArray[np.int64] = np.searchsorted(-values, -wanted)
-    return at

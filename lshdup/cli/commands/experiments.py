@@ -61,6 +61,12 @@ Measure = Callable[
 ]
 
 
+#: Of commands that measure documents.
+_experiment_options = stack(
+    documents_options, shingle_options, schemes_option, plot_option, run_options, output_options
+)
+
+
 @list_columns("timing")
 @define(
     "timing",
@@ -73,18 +79,13 @@ Examples:
 """,
 )
 @stack(
-    documents_options,
-    shingle_options,
-    schemes_option,
+    _experiment_options,
     plain_option("--perms", "sizes", type=Listed(int), default="150,350,600", brief=True,
                   help="Rows of a signature, K."),
     plain_option("--runs", type=click.IntRange(1), default=5, brief=True,
                   help="Measured runs of each part, interleaved."),
     plain_option("--seed", "first_seed", type=int, default=SketchParams().seed,
                   help="Makes all randomness."),
-    plot_option,
-    run_options,
-    output_options,
 )  # fmt: skip
 def timing(ctx: click.Context, options: ExperimentOptions) -> int:
     """Measure exact similarity of all pairs, the signature matrix, and estimated similarity of all
@@ -189,9 +190,7 @@ Examples:
 """,
 )
 @stack(
-    documents_options,
-    shingle_options,
-    schemes_option,
+    _experiment_options,
     plain_option("--perms", "sizes", type=Listed(int), brief=True,
                   show_default="400,600,800; with --bands 1200; with --found 128",
                   help="Rows of a signature, K."),
@@ -222,9 +221,6 @@ Examples:
                        "prime from the number of documents."),
     plain_option("--seed", "first_seed", type=int, default=SketchParams().seed,
                   help="The first of the seeds."),
-    plot_option,
-    run_options,
-    output_options,
 )  # fmt: skip
 def accuracy(ctx: click.Context, options: AccuracyOptions) -> int:
     """Compare the estimates of all pairs with their exact similarities; with --bands or --found,

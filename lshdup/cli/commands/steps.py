@@ -8,7 +8,7 @@ import click
 
 from lshdup.base.frozen import dataclass
 from lshdup.cli.columns import columns_of
-from lshdup.cli.help import amend, define, plain_option
+from lshdup.cli.help import amend, define, plain_option, stack
 from lshdup.cli.messages import say_collection, say_contract, say_largest
 from lshdup.cli.options import (
     check_content_option,
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 #: Removed shingles that -v shows, and most characters of each.
 _MOST_COMMON, _CHARACTERS = 10, 80
 
+#: Of the steps that make shingle sets.
+_set_options = stack(
+    documents_options, check_content_option, shingle_options, memory_option, run_options
+)
+
 
 @dataclass(frozen=True)
 class ShingleOptions(OutputOptions):
@@ -54,14 +59,10 @@ Examples:
   lshdup shingle --show sample_corpus/licences/MIT.txt -k 2
 """,
 )
-@documents_options
-@check_content_option
-@shingle_options
+@_set_options
 @plain_option("--show", metavar="DOC", type=DocumentName(), brief=True,
               help="Print the shingles of this file, document of the store, or - (standard input): "
                    "hash and text. Writes nothing.")  # fmt: skip
-@memory_option
-@run_options
 @amend("format_", "output", requires=("--show",))
 @output_options
 def shingle(ctx: click.Context, options: ShingleOptions) -> int:
@@ -106,12 +107,8 @@ Examples:
   lshdup shingle sample_corpus && lshdup signatures --perms 400
 """,
 )
-@documents_options
-@check_content_option
-@shingle_options
+@_set_options
 @sketch_options
-@memory_option
-@run_options
 def signatures(ctx: click.Context, /, **_: object) -> int:
     """Make the signatures of all documents and keep them in the store.
 
