@@ -119,6 +119,11 @@ def test_a_long_listing_is_written_a_row_group_at_a_time(tmp_path):
     found = file.read(["b", "similarity"])
     assert found["b"][n - 1].as_py() == f"document number {n - 1}"
     assert np.array_equal(found["similarity"].to_numpy(), np.arange(n) / n)
+    for package in ("polars", "pandas"):  # polars has a reader of its own.
+        frame = require(package, package).read_parquet(path)
+        assert np.array_equal(frame["similarity"].to_numpy(), np.arange(n) / n)
+        assert list(frame["a"][-2:]) == [f"document number {at}" for at in (n - 2, n - 1)]
+        assert frame["same"].count() == 0
 
 
 def test_what_fails_leaves_the_older_file(tmp_path):
@@ -265,6 +270,7 @@ def test_what_is_no_table_or_column_is_refused():
     labels = pd.DataFrame({"text": ["a", "b"]}, index=[1, 1])
     for documents, options, error, said in (
         (twice, {}, InputError, "the table has two columns 'text'"),
+        (pd.DataFrame({"text": pd.array(["a", None], "string")}), {}, InputError, "'1' is null"),
         (labels, {}, InputError, "two documents have one name in the index of the Series"),
         (np.array("a"), {}, InputError, "documents are given as ndarray"),
         (np.array([["a"]]), {}, InputError, "documents are given as ndarray"),

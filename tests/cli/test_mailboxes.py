@@ -155,28 +155,6 @@ def test_a_maildir_without_the_rest(run, maildir, tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
 
 
-def test_maildirs_below_a_folder(run, maildir, tmp_path):
-    """A Maildir in a Maildir, of whatever name, and a mailbox in and beside them."""
-    for name in ("Archive", ".Sent"):
-        sent = mailbox.Maildir(maildir / name)
-        sent.add(mail(50, body(50)))
-        sent.add(mail(51, body(0)))
-    box = b"From x Thu Aug 22 12:36:23 2002\n" + mail(52, body(50))
-    (tmp_path / "Inbox").write_bytes(box)
-    (maildir / "old").write_bytes(box + b"\n" + box)
-    run("clusters Mail Inbox --write out/ --no-store -q --keep first").ok()
-    made, below, hidden = (
-        len(mailbox.Maildir(tmp_path / "out/Mail" / name, create=False))
-        for name in ("", "Archive", ".Sent")
-    )
-    assert (made, below, hidden) == (15, 2, 2)  # Hidden folders are not compared.
-    assert (tmp_path / "out/Inbox").read_bytes() == (tmp_path / "out/Mail/old").read_bytes() == b""
-    run("clusters Mail/Archive --write one --no-store -q").ok()
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["cur", "new", "tmp"]
-    run("clusters Mail --write all --hidden --no-store -q --exclude old --exclude 1.a.b*").ok()
-    assert [len(list((tmp_path / "all").rglob(each))) for each in ("*", "1.a.b*")] == [30, 1]
-
-
 def test_all_that_was_not_compared_is_there(run, maildir, tmp_path):
     """Links, what an option skips, and what comes meanwhile: files as files, byte for byte."""
     (tmp_path / "far").write_bytes(mail(70, body(70)))
@@ -208,21 +186,6 @@ def test_all_that_was_not_compared_is_there(run, maildir, tmp_path):
     (tmp_path / "picture.png").write_bytes(b"\0\1" * 9)
     said = run("clusters Mail picture.png --write out --no-store", code=2).err
     assert "1 file that was not compared is not in what is written; picture.png: binary" in said
-
-
-def test_mails_that_are_only_similar_are_warned_of(run, tmp_path):
-    """Each of another day, and with another attachment."""
-    mails = []
-    for number in (0, 0, 1, 2):
-        made = email.message_from_bytes(mail(number, body(1)), policy=email.policy.default)
-        made.add_attachment(bytes([number]) * 99, maintype="application", subtype="pdf")
-        mails.append(b"From a Thu Aug 22 12:36:23 2002\n" + made.as_bytes() + b"\n")
-    (tmp_path / "Inbox.mbox").write_bytes(b"".join(mails))
-    said = run("clusters Inbox.mbox --write - --removed gone.jsonl").ok().err
-    assert "warning: 2 mails that go are not the same as what is kept" in said
-    done = run("clusters Inbox.mbox --same text --write - --removed gone.jsonl").ok()
-    assert "warning" not in done.err
-    assert done.out == b"".join([mails[0], *mails[2:]])
 
 
 def test_what_a_header_says():

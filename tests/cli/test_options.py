@@ -192,7 +192,7 @@ NOT_SHOWN = {
     "--format-memory": "The least limit is 128 MB: tests/text/test_office.py.",
     "--jobs": "The answer is the same at any number of threads.",
     "--wait": "Only where another run writes: tests/store/test_faults.py.",
-    "--memo": "Only what a store keeps of other runs: tests/store/test_memo.py.",
+    "--memo": "LSHDUP_MEMO bounds what is kept of other runs: golden/scenes/stores.txt.",
     "--memory": "Only the plan of a large run hears it: golden/scenes/containment.txt.",
     "--stdin": "Only a stream hears it: tests/cli/test_streams.py.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",

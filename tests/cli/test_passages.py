@@ -97,24 +97,6 @@ def test_rows_that_are_not_cut_do_not_count_as_cut(run, tmp_path):
     assert "1 row with repeats is not cut" in said
 
 
-def test_no_character_is_cut_that_is_also_of_another_word(run, tmp_path):
-    """The words of ½ are 1 and 2: the first is no repeat, and stays with the whole character."""
-    words = filling(1)
-    texts = [f"2 {words} 1", f"a ½ {words} b", f"c2 {words} ½d"]
-    write_files(tmp_path, dict(zip("abc", texts, strict=True)))
-    (tmp_path / "r.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in texts))
-    for command in (["a", "b"], ["a", "c"]):
-        [span] = run("passages", *command, "--least", "20", "--emit", "spans").lines
-        each = json.loads(span)
-        data = (tmp_path / command[1]).read_bytes()
-        left = (data[: each["start"]] + data[each["end"] :]).decode()
-        assert "½" in left
-        assert words.split()[3] not in left
-    run("passages r.jsonl --least 20 --write out.jsonl --no-store")
-    lines = (tmp_path / "out.jsonl").read_text().splitlines()
-    assert [json.loads(line)["text"] for line in lines] == [texts[0], "a ½ b", "c2 ½d"]
-
-
 def cut_slowly(texts, rows):
     """The texts without repeats, by definition: of each passage the first place stays; a cut takes
     what opens its first passage and what closes its last one in every place, unless a word stands
@@ -265,78 +247,3 @@ def test_the_sample_corpus_against_brute_force(run):
         found |= {(name, at) for name, start, end in places for at in range(start, end)}
     assert found == expected
     assert len(passages) > 200
-
-
-def test_pairs_of_documents_that_share_passages(run, tmp_path):
-    """Of one side, of two, and across folders, in the words of each file."""
-    shared, other = filling(1, 40), filling(2, 25)
-    texts = {
-        "d/x/a": f"{filling(3)} {shared} {filling(4)} {other}",
-        "d/x/b": f"{other} {filling(5, 9)} {shared}",
-        "d/y/c": f"{shared} {filling(6, 60)}",
-        "d/y/d": filling(7),
-    }
-    for name, text in texts.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_text(text)
-    words = {name: len(text.split()) for name, text in texts.items()}
-    rows = [
-        ("d/x/a", "d/x/b", 65, 40, 2), ("d/x/b", "d/y/c", 40, 40, 1),
-        ("d/x/a", "d/y/c", 40, 40, 1),
-    ]  # fmt: skip
-    expected = [
-        {"a": a, "b": b, "tokens": n, "share_a": n / words[a], "share_b": n / words[b],
-         "longest": longest, "passages": passages}
-        for a, b, n, longest, passages in rows
-    ]  # fmt: skip
-    command = ["d", "--least", "20", "--emit", "pairs", "--no-store"]
-    for jobs in ("-j1", "-j3"):
-        assert passages(run, *command, jobs) == expected
-    assert passages(run, *command, "-t", "45%") == expected[:2]
-    assert passages(run, *command, "--across", "folder") == expected[1:]
-    assert passages(run, "d/x", "--against", "d/y", *command[1:]) == expected[1:]
-    said = run("passages", *command, "--max-documents", "2").err
-    assert "has 3 places; a larger --max-documents counts more" in said.replace("\n", " ")
-    run("passages d/x --least 20")
-    assert passages(run, *command[1:-1]) == expected[:1]  # of the last run
-    assert run("passages d/x d/y/d --against d/y/c --emit pairs --least 45 --check").out == b""
-    assert run("passages", *command, "--check", code=1).rows[0][2] == "65"
-
-
-def test_documents_that_cover_a_text(run, tmp_path):
-    """Most new tokens first; of the store, a file, or standard input; never the text itself."""
-    parts = {name: filling(seed, 30) for seed, name in enumerate("abcd")}
-    texts = {
-        "s/1": "a b c", "s/2": "c x", "s/3": "b c d", "s/4": "d", "s/5": "x", "t": "a b c d y",
-    }  # fmt: skip
-    parts |= {"x": filling(7, 10), "y": filling(8, 3)}
-    (tmp_path / "s").mkdir()
-    for name, names in texts.items():
-        (tmp_path / name).write_text(" ".join(parts[each] for each in names.split()))
-    run("passages s --least 20")
-    data = (tmp_path / "t").read_bytes()
-    expected = [("s/1", 90, 90 / 123, 90), ("s/3", 30, 30 / 123, 90)]
-    columns = "name", "new_tokens", "share", "tokens", "query"
-    for word, stdin in (("t", b""), ("-", data)):
-        rows = run(f"query {word} --by passages --least 20 --format jsonl", stdin=stdin).lines
-        wanted = [dict(zip(columns, (*row, word), strict=True)) for row in expected]
-        assert [json.loads(row) for row in rows] == wanted
-    run("pairs s -q")  # A later run of another kind.
-    found = run("query s/2 s/3 t --by passages --least 20 --top 1").rows
-    assert found == [
-        ["s/1", "30", "0.75", "30", "s/2"],
-        ["s/1", "60", repr(60 / 90), "60", "s/3"],
-        ["s/1", "90", repr(90 / 123), "90", "t"],
-    ]
-    assert run("query s/5 --by passages --least 10 --check", code=1).rows == [
-        ["s/2", "10", "1.0", "10"]
-    ]
-    assert run("query s/5 --by passages --least 11 --check").out == b""
-    (tmp_path / "e").write_text("")
-    said = run("query e --by passages --check", code=2).err
-    assert "e was not checked: it has no tokens" in said
-    (tmp_path / "e").write_text("one two three " * 900)
-    said = run("query e --by passages --least 20").err.replace("\n", " ")
-    assert "what stands in more than 200 places of e is not counted" in said
-    (tmp_path / "s/1").unlink()
-    assert run("query t --by passages --least 20", code=2).rows[0][:2] == ["s/3", "90"]

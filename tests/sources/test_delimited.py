@@ -1,11 +1,9 @@
 """CSV and TSV files: rows are what Python's csv module reads, and a broken row costs no other."""
 
 import csv
-import gzip
 import io
 import os
 import random
-from pathlib import Path
 
 import pytest
 
@@ -140,21 +138,3 @@ def test_quotes_that_never_close_are_read_in_linear_time(tmp_path, monkeypatch):
         monkeypatch.setattr(os, "pread", pread)
         assert read[0] < 6 * len(data) + (1 << 16), row
         assert len(made) <= n
-
-
-def test_rows_that_may_go_are_left_out_of_a_file(run, here):
-    data = (
-        b'\xef\xbb\xbfid;title;body\r\n1;"x";"' + TEXT.encode() + b'\r\n\r\n1"\r\n'
-        b'2;"broken\r\n3;;' + TEXT.encode() + b"\r\n\r\n4;y;another text, of other words\r\n"
-        b"5;z;" + TEXT.encode() + b" 5"
-    )
-    Path("a.csv").write_bytes(data)
-    command = ("clusters", "a.csv", "--no-store", "--text-field", "body", "-t", "0.7")
-    run(*command, "--write", "out.csv", code=2)
-    lines = data.split(b"\r\n")
-    assert Path("out.csv").read_bytes() == b"\r\n".join([*lines[:5], *lines[6:8], b""])
-    run(*command, "--write", "out.csv.gz", code=2)
-    assert gzip.decompress(Path("out.csv.gz").read_bytes()) == Path("out.csv").read_bytes()
-    refused = run(*command, "--write", "out.jsonl", code=2)
-    assert "does not end like a file of CSV" in refused.err
-    assert "a.csv is one of the documents" in run(*command, "--write", "a.csv", code=2).err

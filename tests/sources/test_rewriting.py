@@ -343,17 +343,6 @@ def test_what_is_refused(here):
     assert {path.name for path in here.iterdir()} == {*texts}
 
 
-def test_each_file_is_what_was_compared(run, tmp_path):
-    for changed in ("a", "b"):
-        for name in "ab":
-            (tmp_path / f"{name}.jsonl").write_text('{"text":"one row, and no more"}\n')
-        run("clusters a.jsonl b.jsonl")
-        (tmp_path / f"{changed}.jsonl").write_text('{"text":"another row, and no more"}\n')
-        err = run("clusters --write out", code=2).err
-        assert f"'{changed}.jsonl' has changed since its rows were compared" in err
-        assert not (tmp_path / f"out/{changed}.jsonl").exists()
-
-
 def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeypatch):
     source, target = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     source.write_text(ROWS)
@@ -369,38 +358,6 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
         drop(documents, [0], target)
     assert target.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
-
-
-def test_rows_with_one_id(run, tmp_path):
-    """Of equal rows one stays; a row of the same id with another text stays, and is said."""
-    texts = [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(4)]
-    rows = [(0, texts[0]), (1, texts[1]), (2, texts[2]), (3, texts[0]), (1, texts[1])]
-    lines = [json.dumps({"id": each, "text": text}) + "\n" for each, text in rows]
-    (tmp_path / "a.jsonl").write_text("".join(lines))
-    more = [*lines, json.dumps({"id": 2, "text": texts[3]}) + "\n"]
-    (tmp_path / "b.jsonl").write_text("".join(more))
-    command = ["clusters", "a.jsonl", "--id-field", "id", "--write", "o.jsonl"]
-    for _ in range(2):  # the second time, what is in the store is not read again
-        said = run(*command, "--removed", "gone.jsonl").err
-        assert "skipped: 1 row with the id and the text of another" in said
-        assert "5 rows: 3 kept, 2 dropped (40 %)" in said
-        assert (tmp_path / "o.jsonl").read_text() == "".join(lines[:3])
-    kept = run(*command[:-2], "--emit", "keep").lines
-    assert sorted(kept) == ["0", "1", "2"]  # the name of a copy is that of the row it is of
-    command[1:3] = ["a.jsonl", "b.jsonl", "--id-field"]
-    said = run(*command[:-1], "out/", "--removed", "gone.jsonl", "--no-store", code=2).err
-    assert "11 rows: 4 kept (1 of them not compared), 7 dropped" in said
-    one = "1 row with the id of another, but another text, was not compared, and is in what is"
-    assert f"{one} written; leave --id-field out if ids repeat between files" in said
-    gone = [json.loads(line) for line in (tmp_path / "gone.jsonl").read_text().splitlines()]
-    assert list(gone[0]) == ["id", "kept", "similarity", "file", "kept_file", "same"]
-    listed = [(row["file"], row["id"], row["kept"], row["similarity"]) for row in gone]
-    assert listed == [
-        *(("a.jsonl", 3, 0, 1.0), ("a.jsonl", 1, 1, 1.0)),
-        *(("b.jsonl", each, kept, 1.0) for each, kept in ((0, 0), (1, 1), (2, 2), (3, 0), (1, 1))),
-    ]
-    assert {(row["kept_file"], row["same"]) for row in gone} == {("a.jsonl", "bytes")}
-    assert (tmp_path / "out/b.jsonl").read_text() == more[-1]
 
 
 @pytest.mark.parametrize(("ending", "side"), part(product([*PACKED, ".parquet"], SIDES), 2))

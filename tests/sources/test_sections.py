@@ -253,40 +253,6 @@ def docs(here):
     return here
 
 
-SPLIT = ["--split", "heading", "-t", "0.5"]
-PAIR = ["docs/a.md#Über uns", "docs/b.rst#Other"]
-
-
-def test_commands_take_the_names(run, docs):
-    command = ["pairs", "docs", *SPLIT, "--min-tokens", "20"]
-    first = run(*command, "--jobs", "1")
-    assert "6 documents" in first.err
-    assert "3 documents with fewer than 20 tokens" in first.err  # a.md#, Tiny and Title
-    (pair,) = (row[:2] for row in first.rows)
-    again = run(*command)
-    assert pair == PAIR
-    assert again.out == first.out
-    assert "0 documents read" in run("index", "docs", *SPLIT, "--min-tokens", "20").err
-    assert [row[0] for row in run("query", PAIR[0], "-t", "0.5").rows] == PAIR[1:]
-    assert b"similarity 0." in run("show", *PAIR).out
-    assert "as docs/a.md#\n" in run("query", "docs/a.md", code=2).err
-    found = run("passages", "docs", *SPLIT[:2], "--format", "jsonl", "--no-store")
-    places = [json.loads(line) for line in found.out.splitlines()]
-    assert {(each["document"], each["offsets"]) for each in places} == {
-        (name, "bytes") for name in PAIR
-    }
-    run("accept", *PAIR)
-    assert run(*command).rows == []
-    (docs / "docs/a.md").unlink()
-    assert "none was cut" not in run("index", "docs", *SPLIT).err
-    for pattern, said in [
-        ("page", "finds no page in any file"),
-        ("(page)", "matches no line"),
-        ("Headings", "did you mean --split heading?"),
-    ]:
-        assert said in run("index", "docs", "--split", pattern).err
-
-
 def test_pages_are_of_their_reader(here, kreuzberg, monkeypatch):
     """Where they are in the text that another one extracts is not known."""
     (here / "a.pdf").write_bytes(office.pdf("some words\n" * 9, lines_a_page=5))

@@ -63,42 +63,6 @@ def test_each_collection_in_turn_reads_no_file_twice(run, here, command):
     assert segments() == []  # All is in the artifacts of the last run.
 
 
-def test_checked_content_forgets_what_was_known(run, here):
-    run("shingle", "a", "-q")
-    run("index", "b", "-q")
-    assert segments()
-    path = here / "a/x1.txt"
-    status = path.stat()
-    path.write_text(path.read_text()[::-1])
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    run("index", "a", "--check-content", "-q")
-    assert len(segments()) == 1  # what is known of b, which was not checked
-    for command in ("shingle", "index"):
-        run(command, "a", "-q")
-        run(command, "a", "--store", "new", "-q")
-    assert Path(".lshdup/shingles.npz").read_bytes() == Path("new/shingles.npz").read_bytes()
-    assert "0 documents read, 6 unchanged" in run("index", "b").err
-
-
-def test_the_memo_forgets_what_was_not_used_for_longest(run, here):
-    for number, folder in enumerate(("a", "b", "a/sub", "b")):
-        run("index", folder, "-q", env={"LSHDUP_MEMO": "0"})
-        assert segments() == [], number
-    for number in range(3):
-        fill(here / f"c{number}", range(number * 10, number * 10 + 6))
-        run("index", f"c{number}", "-q")
-    held = {path.name: path.stat().st_size for path in Path(".lshdup/memo").iterdir()}
-    assert len(held) == 3
-    run("index", "b", "-q")  # now that of c0 was not used for longest
-    assert "0 documents read" in run("index", "b", "c1").err
-    most = sum(path.stat().st_size for path in Path(".lshdup/memo").iterdir())
-    run("index", "a", "-q", env={"LSHDUP_MEMO": str(most)})
-    assert "0 documents read" in run("index", "b", "c1").err
-    assert run("index", "c0").out == b""
-    err = run("index", "a", env={"LSHDUP_MEMO": "much"}, code=2).err
-    assert "LSHDUP_MEMO: 'much' is not a number of bytes" in err
-
-
 # --- killed ---------------------------------------------------------------------------------------
 
 

@@ -93,36 +93,6 @@ def test_what_is_the_same(two_sides, run, same):
     assert ("new/upper" in drop) == (same == "text")
 
 
-def test_documents_on_both_sides_stay(two_sides, run):
-    """Also if one of DOCS is like them and preferred, and if OTHER is a store made before."""
-    shutil.copy("old/001", "new/z")
-    near_z = ("-t", "0.5", *BANDS, "--prefer", "new", "--emit", "drop")
-    dropped = run("clusters new old --against old --no-store", *near_z)
-    assert "40 documents of DOCS in OTHER too: always kept" in dropped.err
-    assert not [name for name in dropped.lines if name.startswith("old/")]
-    assert "new/z" in dropped.lines
-    run("index old --perms 256 --store archive")
-    Path("old/002").write_text(Path("new/002").read_text())
-    stored = run("clusters new old --against archive --no-store", *near_z)
-    assert not [name for name in stored.lines if name.startswith("old/")]
-    assert "skipped of OTHER: 1 document deleted or changed since it was indexed" in stored.err
-
-
-def test_nothing_goes_for_documents_that_are_gone(two_sides, run):
-    run("index old --store archive")
-    options = ("clusters", "new", "--against", "archive", "--no-store", "--emit", "drop")
-    assert {"new/copy", "new/upper"} <= set(run(*options).lines)
-    Path("old/003").unlink()
-    Path("old/005").write_text("other words than before")
-    fewer = run(*options)
-    gone = {a for a, b in near(0.8) if b not in ("old/003", "old/005")}
-    assert "skipped of OTHER: 2 documents deleted or changed" in fewer.err
-    assert gone <= set(fewer.lines)
-    assert ("new/copy" in fewer.lines) == ("new/copy" in gone)
-    shutil.rmtree("old")
-    assert run(*options, "-0").out == run("clusters new --emit drop -0").out
-
-
 def test_rows_are_written_without_what_goes(two_sides, run):
     texts = {}
     for side in ("new", "old"):

@@ -97,44 +97,6 @@ def of(found, *keys):
     return [tuple(row[key] for key in keys) for row in found]
 
 
-def test_what_two_folders_hold(run, tree):
-    """Deleted, new, changed, renamed, and changed so that nothing is left."""
-    one, two = tree / "first", tree / "second"
-    shutil.copytree(one, two)
-    (two / "x.txt").unlink()
-    plant(two, ["new.txt", "y.txt"])
-    edit(two / "letters/1.txt")
-    (two / "letters/2.txt").rename(two / "moved.txt")
-    edit(two / "moved.txt")
-    (two / "letters/3.txt").rename(two / "letters/3.old")
-    (two / "letters/4.txt").write_text((one / "letters/4.txt").read_text().upper())
-    words = ["t/first", "t/second", "--no-store"]
-    found = shown(run, *words)
-    assert of(found, "kind", "a", "b")[:2] == [
-        ("only a", "t/first/x.txt", None), ("only b", None, "t/second/new.txt"),
-    ]  # fmt: skip
-    changed = [row for row in found if row["kind"] == "changed"]
-    assert [row["similarity"] for row in changed][2] == 0 < 0.9 < changed[1]["similarity"] < 1
-    assert sorted(of(changed, "a", "b")) == [
-        ("t/first/letters/1.txt", "t/second/letters/1.txt"),
-        ("t/first/letters/2.txt", "t/second/moved.txt"), ("t/first/y.txt", "t/second/y.txt"),
-    ]  # fmt: skip
-    for row in changed:
-        assert run("show", row["a"], row["b"], "--no-store", "--format", "json").ok()
-    same = [row for row in found if row["kind"] == "same"]
-    assert {row["similarity"] for row in same} == {1.0}
-    alike = of(same, "a", "b", "same")
-    assert ("t/first/letters/3.txt", "t/second/letters/3.old", "bytes") in alike
-    assert ("t/first/letters/4.txt", "t/second/letters/4.txt", "text") in alike
-    assert len(found) == len(same) + 5 == 13
-    run("index t")
-    assert shown(run, "t/first", "t/second") == found == shown(run, "./t/first/", "t/second")
-    turned = shown(run, "t/second", "t/first")
-    assert sorted(of(found, "a", "b"), key=str) == sorted(of(turned, "b", "a"), key=str)
-    said = "the same: 8, 7 of them under the same path\n  letters/3.txt -> letters/3.old\n"
-    assert said in run("show", *words).out.decode()
-
-
 def folders_of(*names, cwd):
     os.chdir(cwd)
     documents = find_documents(Run.quiet(), [os.fsencode(name) for name in names], DocumentParams())
@@ -158,18 +120,3 @@ def test_folders_above_names(tmp_path, monkeypatch):
     above = folders_of(tmp_path / "a", "5", cwd=tmp_path / "w")
     assert above == {".": None, f"{tmp_path}/a": None, f"{tmp_path}/a/b/c": f"{tmp_path}/a",
                      f"{tmp_path}/a/d": f"{tmp_path}/a"}  # fmt: skip
-
-
-def test_many_folders_with_one_document_in_common(run, tmp_path):
-    """Each is inside the next larger one."""
-    common = text(3000)
-    for i in range(102):
-        (tmp_path / f"{i:03}").mkdir()
-        (tmp_path / f"{i:03}/common.txt").write_text(common)
-        (tmp_path / f"{i:03}/own.txt").write_text(text(3 + i))
-    found = run("folders . --format jsonl --no-store")
-    pairs = [json.loads(line) for line in found.lines]
-    assert len(pairs) == 101
-    assert len({row["a"] for row in pairs}) == 101
-    assert all(row["containment"] >= 0.8 for row in pairs)
-    assert "1 document is in more than 100 folders: folders that share nothing else" in found.err

@@ -119,7 +119,7 @@ def _serve(session: Session) -> None:
             except Exception as error:
                 known = explain(error)
                 text = "\n".join(filter(None, (known.message, *known.names, known.hint)))
-        content: list[Any] = [types.TextContent(type="text", text=text)]
+        content = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(
             content=content, structured_content=found, is_error=found is None
         )
@@ -137,7 +137,7 @@ def _serve(session: Session) -> None:
 
     async def serve() -> None:
         async with stdio_server() as streams:
-            await server.run(streams[0], streams[1], server.create_initialization_options())
+            await server.run(*streams, server.create_initialization_options())
 
     folders = join_names(map(printable, session.request.documents))
     server = Server(

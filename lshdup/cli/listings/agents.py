@@ -34,7 +34,7 @@ from lshdup.lsh.band_plan import plan_bands
 from lshdup.params import LONGEST, BandParams, PairParams, PassageParams
 from lshdup.passages.finding import find_passages
 from lshdup.shingling.inspection import LocatedText, locate_tokens
-from lshdup.views import comparison as views
+from lshdup.views import comparison
 from lshdup.views.changes import ALIKE
 from lshdup.views.pair_view import shorten
 from lshdup.views.terminal import CONTEXT, LINES, NOUNS, Layout, render, summarize
@@ -272,14 +272,14 @@ class ShowDifferences(Tool):
         collection = load_signatures(run, request)
         params, sketch, filter_ = collection.shingle, collection.sketch, collection.shingle_filter
         a, b = (_look_up(each, collection).read(params) for each in (self.a, self.b))
-        both = views.compare(run, a.text.utf8, b.text.utf8, params, sketch, filter_)
+        both = comparison.compare(run, a.text.utf8, b.text.utf8, params, sketch, filter_)
         texts, noun, context = both.texts, NOUNS[params.tokens], CONTEXT[params.tokens]
         total = sum(change.kind != ALIKE for change in texts.changes)
         rows = (row for row in list_changes(texts, is_shared=False) if row[0] != ALIKE)
         shares, *more = describe_shares(both, "jaccard", sketch)
         heads = [*describe_documents(a, b, both, params, None), *more, summarize(texts, noun), ""]
-        if views.have_same_lines(texts):
-            texts, noun, context = views.align_lines(texts.a.text, texts.b.text), "line", LINES
+        if comparison.have_same_lines(texts):
+            texts, noun, context = comparison.align_lines(texts.a.text, texts.b.text), "line", LINES
         lines = chain(heads, render(texts, Layout(noun=noun, context=context)))
         values = tuple(getattr(both, name) for name in COMPARISON)
         return Answer(shares, rows, total, "`lshdup show` prints them all", lines, values)
@@ -316,13 +316,13 @@ class FindPassages(_OfText):
             for at, (start, end) in enumerate(pairwise(passages.starts.tolist())):
                 size, first = int(passages.tokens[at]), passages.first[start:end].tolist()
                 # The text is document 0, so its place is the first one.
-                words = views.extract_passage(text, first[0], first[0] + size)
-                line, cells = views.find_line(text, first[0]), iter([" ".join(words.split())])
+                words = comparison.extract_passage(text, first[0], first[0] + size)
+                line, cells = comparison.find_line(text, first[0]), iter([" ".join(words.split())])
                 places = zip(documents[start:end].tolist(), first, strict=True)
                 others = [(number - 1, begin) for number, begin in places if number]
                 for number, begin in others[:_PLACES]:
                     (name,) = here.typed_names(np.array([number]))
-                    there = views.find_line(read(number), begin)
+                    there = comparison.find_line(read(number), begin)
                     yield at + 1, size, len(others), line, name, there, next(cells, None)
 
         documents = passages.documents
