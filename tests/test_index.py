@@ -376,9 +376,9 @@ def test_pairs_that_were_sought_meanwhile_are_not_kept(monkeypatch):
 def test_an_index_that_cannot_be_closed_keeps_what_was_added(here):
     index = lshdup.Index.open({"a": SAME}, store="kept")
     index.add("b", SAME)
-    with mock.patch.object(npz, "save", side_effect=ArtifactError("the disk is full", "")):
-        with pytest.raises(ArtifactError, match="the disk is full"):
-            index.close()
+    full = mock.patch.object(npz, "save", side_effect=ArtifactError("the disk is full", ""))
+    with full, pytest.raises(ArtifactError, match="the disk is full"):
+        index.close()
     with pytest.raises(ArtifactError, match="is writing to") as refused:
         lshdup.Index.open("kept").add("c", SAME)
     assert refused.value.hint == "wait until it is done"
