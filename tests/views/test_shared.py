@@ -351,16 +351,6 @@ def test_what_is_gone_is_said_and_shows_nothing(chromium, run, tmp_path):
     assert len(texts(chromium, ".beside")) == 3
 
 
-def test_what_was_not_compared_of_either_side_is_named(run, tmp_path):
-    for folder in "de":
-        write_files(tmp_path / folder, {"a": words(0, 40), "none": "...", "binary": "\0\1"})
-    known = known_of(run("report d --against e --no-store").out)
-    skipped = {why: [name for name, _ in rows] for why, rows in lists_of(known)["skipped"]}
-    assert skipped == {"binary": ["d/binary", "e/binary"], "no tokens": ["d/none", "e/none"]}
-    assert dict(known["skipped"]) == {"binary": 2, "no tokens": 2}
-    assert known["document_count"] == 4
-
-
 def test_a_page_of_shared_texts_is_below_8_megabytes(run, tmp_path):
     """Of answers that all took three long passages, in all pairs, in two spellings."""
     blocks = [words(700 * at, 700 * (at + 1)) for at in range(3)]
