@@ -21,9 +21,7 @@ PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 
 @pytest.fixture(scope="module")
 def ordinary(tmp_path_factory):
-    """A keyword argument of `run_program` by which a run has no rights but those that permissions
-    give to its user.
-    """
+    """A keyword argument of `run_program` by which a run has only the rights of permissions."""
     if os.geteuid():
         return {}
     libc = ctypes.CDLL(None)

@@ -48,9 +48,7 @@ SHELLS = {
 
 @pytest.fixture
 def place(tmp_path, run):
-    """A store of oddly named documents, and a program `lshdup` that prints its arguments, unless it
-    is asked to complete.
-    """
+    """A store of odd names, and a program that prints its arguments, unless it is to complete."""
     for name in NAMES:
         path = os.path.join(os.fsencode(tmp_path), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -28,9 +28,7 @@ def test_progress_says_how_long_it_will_take(capsys, monkeypatch):
 
 
 def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
-    """Each stage that may last tells the console, with a total: without one there is no time that
-    is left.
-    """
+    """Each stage that may last tells the console, with a total, of which the rest is known."""
     import lshdup.cli.main
 
     told = []

@@ -142,9 +142,7 @@ FORM += "please pay the amount of {} by friday"
 
 
 def write_letters(folder, count, seed=1):
-    """Letters of one form, two of them copies, one that is nothing but the form, an empty one, and
-    some other texts.
-    """
+    """Letters of one form, two copies, the bare form, an empty one, and another text."""
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -325,9 +323,7 @@ def test_ids(here):
 @settings(max_examples=8 if WHOLE else 3, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_folder_that_changes_and_options_that_change(seed):
-    """Each run leaves, byte for byte, what one from nothing does; and reads what has changed only,
-    unless the filter is another one.
-    """
+    """Each run leaves the bytes of one from nothing, and reads only what changed, by one filter."""
     rng, last = random.Random(seed), None
     others = [{"templates": (b"half.txt",)}, {"ignore_common": 3}, {"ignore_common": 0.2}]
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
@@ -374,9 +370,7 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 
 
 def test_documents_that_change_before_they_are_verified(here, monkeypatch):
-    """Documents are read again without what was removed; one that has changed is reported, and in
-    no pair.
-    """
+    """Read again without what was removed; one that has changed is reported, and in no pair."""
     monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     skipped = []
     steps = open_workspace(None, skipped=skipped.append)

@@ -387,9 +387,7 @@ def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
 
 @pytest.mark.parametrize("ending", part([*PACKED, ".parquet"], 2))
 def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
-    """The command: of the rows of a file, those that `--emit keep` names stay, in order and as they
-    were.
-    """
+    """Of the rows of a file, those of `--emit keep` stay, in order and as they were."""
     words = [" ".join(f"w{j}" for j in range(60 + i)) for i in range(4)]
     rows = [
         {"id": f"r{i:02}", "text": f"{words[i % 4]} {i % 3}", "n": [{"x": None}, {"x": i}]}

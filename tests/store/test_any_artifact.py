@@ -30,9 +30,7 @@ READING = (
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """A folder with documents, some of them alike, and a store with all artifacts; and what the
-    commands print that use them.
-    """
+    """Documents, some of them alike, a store with all artifacts, and what commands print of it."""
     here, chance = tmp_path_factory.mktemp("artifacts"), random.Random(1)
     (here / "d").mkdir()
     for group in range(7):

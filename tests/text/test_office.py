@@ -392,9 +392,7 @@ def test_a_process_that_waits_has_no_limit_of_time(doubled):
 
 
 def test_many_threads_at_once(doubled):
-    """As many processes as threads, each answer that of its own question, whatever becomes of the
-    others.
-    """
+    """As many processes as threads; each answer is that of its question, whatever others meet."""
     crash = "if data.endswith(b'37'): os._exit(1)"
     digest = "return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))"
     doubled(crash, digest, before="import hashlib\n")
@@ -409,9 +407,7 @@ def test_many_threads_at_once(doubled):
 
 @pytest.mark.long
 def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
-    """A small file that unpacks to very many paragraphs; and one that unpacks to more than the
-    reader takes.
-    """
+    """Small files that unpack to very many paragraphs, or to more than the reader takes."""
     folder = tmp_path / "d"
     folder.mkdir()
     members = office.unzipped(office.docx("x"))
@@ -432,9 +428,7 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
 
 
 def test_processes_end_with_the_program(doubled, tmp_path):
-    """Idle ones when it ends or is killed; one that hangs when its time is over, though nobody is
-    left to end it.
-    """
+    """Idle ones with it, however it ends; one that hangs when its time is over."""
     folder = doubled("if b'hang' in data: time.sleep(600)", "return Result('words')")
     script = f"""
 import sys, threading, time

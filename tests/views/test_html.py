@@ -587,9 +587,7 @@ def mixed(tmp_path):
 
 @pytest.mark.parametrize("arguments", ["d --most 1 --prefer near*", ""])
 def test_the_lists_that_are_saved_are_those_of_clusters(chromium, run, mixed, tmp_path, arguments):
-    """Byte for byte, with its warnings and its rule, at any threshold, and if the page lists no
-    group.
-    """
+    """Byte for byte, with warnings and rule, at any threshold, also if the page lists no group."""
     options = ["--archives", "--text-field", "text", "--exclude", "4"]
     if not arguments:  # of the last run; nothing is dropped for the sake of a file that is gone
         run("index d -t 0.5", *options)

@@ -49,9 +49,7 @@ WORDS = st.one_of(
 
 
 def marked(shingles, shared, k, tokens):
-    """Which tokens are in a run of k tokens that is shared, with what they count for, tried one by
-    one.
-    """
+    """Which tokens are in a shared run of k tokens, with what they count for, tried one by one."""
     counted = reached([token.decode() for token in tokens])
     ends = [at + len(each) for at, each in enumerate(counted)]
     at = (range(i, max(ends[i : i + k])) for i, each in enumerate(shingles) if each in shared)

@@ -157,9 +157,7 @@ def test_it_is_what_brute_force_says(dataset, run):
 
 
 def test_killed_between_any_two_steps(dataset, run):
-    """What is there is whole; nothing is gone that no list names; and the next run is as if nothing
-    had been.
-    """
+    """All that is there is whole, nothing goes that no list names, and the next run mends it."""
     run(*COMMAND, "-q")
     whole = snapshot()
     # A file is synced before it takes its name, and its folder after: five files of four steps.
@@ -181,9 +179,7 @@ ROOMS = 1000, 23_000
 
 
 def test_a_full_disk(dataset):
-    """An error says which file is not written; an older one of that name stays, and no part of
-    another is left.
-    """
+    """The file that is not written is named; an older one stays, and no part of another."""
     Path("clean/train").mkdir(parents=True)
     Path("clean/train/a.parquet").write_bytes(b"older")
     before = snapshot()
