@@ -1,6 +1,4 @@
-"""What several test files share: the sample corpus, pages of shingle ids, and a way to run the
-program as a person does.
-"""
+"""What tests share: the sample corpus, pages of shingle ids, and runs of the program."""
 
 import gc
 import importlib

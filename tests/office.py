@@ -1,6 +1,4 @@
-"""Small writers of office documents, for tests: one text as PDF, DOCX, ODT, RTF, EPUB, PPTX, XLSX
-and mail; and damaged ones.
-"""
+"""Small writers of office documents: one text in each format, and damaged ones."""
 
 import hashlib
 import io

@@ -1,6 +1,4 @@
-"""The definitions again, slow and obvious, sharing no code with lshdup: what every kernel and the
-whole program are held against.
-"""
+"""The definitions again, slow and obvious, without code of lshdup: what all is held against."""
 
 import hashlib
 import html.parser

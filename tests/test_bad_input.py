@@ -1,6 +1,4 @@
-"""What real folders hold besides texts, and what someone may put there: no crash, no wrong answer,
-nothing skipped in silence.
-"""
+"""What folders hold besides texts: no crash, no wrong answer, nothing skipped in silence."""
 
 import contextlib
 import gzip

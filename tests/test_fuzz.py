@@ -1,6 +1,4 @@
-"""The fuzzer for some seconds (`python -m tests.fuzz` runs as long as it is told to), and what it
-found once, by name.
-"""
+"""The fuzzer for some seconds, and what it has found, by name."""
 
 import json
 import os

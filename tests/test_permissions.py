@@ -1,6 +1,4 @@
-"""What a run may not read or write: files, folders, stores. Root may do everything: there, the
-program runs without that right.
-"""
+"""What a run may not read or write; root runs without its right to do everything."""
 
 import ctypes
 import os

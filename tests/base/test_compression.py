@@ -1,6 +1,4 @@
-"""Files that gzip or zstd made: what they hold is the document; bombs cost what is allowed and no
-more; damage is said.
-"""
+"""Files of gzip or zstd: what they hold is the document; bombs cost what is allowed."""
 
 import contextlib
 import gzip

@@ -1,6 +1,4 @@
-"""Completion in real shells, typed into a terminal: the name that a shell completes is the argument
-the program gets. Shells that are not there are skipped.
-"""
+"""Completion in the shells that are here: the name it completes is what the program gets."""
 
 import os
 import pty

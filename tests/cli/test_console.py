@@ -1,6 +1,4 @@
-"""What is said on standard error: the funnel with counts and seconds, and progress with the time
-that is left.
-"""
+"""Standard error: the funnel with counts and seconds, and progress with the time left."""
 
 import re
 import time

@@ -1,6 +1,4 @@
-"""Shingles that are removed from every set: those of templates, and those of too many documents;
-against set differences and counting.
-"""
+"""Shingles of templates, and of too many documents, are removed from every set."""
 
 import os
 import random

@@ -1,6 +1,4 @@
-"""Folders of more Parquet files than stay open: the same answer as from one file, and a run decodes
-no row more than twice.
-"""
+"""More Parquet files than stay open: as one file, and no row is decoded more than twice."""
 
 import gc
 import os

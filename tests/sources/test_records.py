@@ -1,6 +1,4 @@
-"""Rows of JSON Lines and Parquet as documents: the same answer as their texts in files, whatever
-they are stored as.
-"""
+"""Rows of JSON Lines and Parquet are documents, as their texts in files would be."""
 
 import gzip
 import json

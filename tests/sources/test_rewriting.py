@@ -1,6 +1,4 @@
-"""Files of rows written back: what is kept is kept exactly, and in order; the file that is read is
-never touched.
-"""
+"""Files of rows written back: what is kept stays exact, and what is read is not touched."""
 
 import bz2
 import gzip

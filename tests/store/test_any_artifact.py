@@ -1,6 +1,4 @@
-"""Any artifact may be damaged, and any run that writes one be killed or have no room, at any step:
-old artifacts stay whole, no answer changes, and the next run needs no help.
-"""
+"""Damaged artifacts and disturbed runs change no answer, and the next run needs no help."""
 
 import random
 import shutil

@@ -1,6 +1,4 @@
-"""What the store survives: other runs, kills, full disks, flipped bits; and that a long run can be
-resumed.
-"""
+"""What the store survives: other runs, kills, full disks, flipped bits; runs are resumed."""
 
 import contextlib
 import itertools

@@ -1,6 +1,4 @@
-"""`LSHDUP_HASH_KEY`: what can be prepared against the public hash, and that nothing of it works
-against one with a key.
-"""
+"""`LSHDUP_HASH_KEY`: nothing that is prepared against the public hash works with a key."""
 
 import random
 

@@ -1,6 +1,4 @@
-"""Which encoding texts are taken to be in that are not UTF-8 and do not say: a few bytes must not
-decide for all the others.
-"""
+"""How texts are read that are not UTF-8 and do not say: no few bytes decide for all others."""
 
 import gzip
 import random

@@ -1,6 +1,4 @@
-"""Office documents and mails: recognised by content, read in processes of their own, one text one
-cluster whatever its format.
-"""
+"""Office documents: known by content, read in their own processes; a text is one cluster."""
 
 import io
 import os

@@ -1,6 +1,4 @@
-"""The page of a report: what it knows, that nothing in it acts, and, in Chromium, that it can be
-used.
-"""
+"""The page of a report: what it knows, that nothing in it acts, and its use in Chromium."""
 
 import base64
 import json

@@ -1,6 +1,4 @@
-"""What two documents share: the passages against brute force, and what the terminal and the page
-show of them.
-"""
+"""What two documents share: the passages, and what the terminal and the page show of them."""
 
 import json
 import os

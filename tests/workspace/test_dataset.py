@@ -1,6 +1,4 @@
-"""A whole set of training data thinned: `clusters TRAIN --against OLD --write DIR/ --removed FILE`,
-beside brute force; killed at any step; on a full disk.
-"""
+"""Training data without what is in OTHER, by brute force; killed, and on a full disk."""
 
 import csv
 import gzip

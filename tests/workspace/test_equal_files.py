@@ -1,6 +1,4 @@
-"""`--same bytes` over DOCS, held against hashlib over every file: which are equal, which are read,
-and that no answer depends on what an earlier run knew.
-"""
+"""`--same bytes` held against hashlib: which files are equal, and which of them are read."""
 
 import json
 import os
