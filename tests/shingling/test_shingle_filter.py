@@ -170,11 +170,10 @@ def run(capfd):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_letters(tmp_path / "d", 20)
-    (tmp_path / "form.txt").write_text(FORM.replace("{}", "..."))
-    return tmp_path
+def here(here):
+    write_letters(here / "d", 20)
+    (here / "form.txt").write_text(FORM.replace("{}", "..."))
+    return here
 
 
 ASKED = {

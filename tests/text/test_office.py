@@ -487,11 +487,10 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d").mkdir()
-    write_files(tmp_path, {f"d/{n}.txt": f"{TEXT[: 2000 + 300 * n]} {n}" for n in range(5)})
-    return tmp_path / "d"
+def folder(here):
+    (here / "d").mkdir()
+    write_files(here, {f"d/{n}.txt": f"{TEXT[: 2000 + 300 * n]} {n}" for n in range(5)})
+    return here / "d"
 
 
 @pytest.fixture

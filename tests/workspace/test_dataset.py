@@ -72,15 +72,14 @@ def read(path):
 
 
 @pytest.fixture
-def dataset(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def dataset(here):
     rows, old = made_rows()
     Path("train").mkdir()
     for at, name in enumerate(FILES):
         write(Path("train", name), rows[90 * at : 90 * (at + 1)])
     write(Path("old.jsonl"), old[:12])
     write(Path("old.parquet"), old[12:])
-    return tmp_path
+    return here
 
 
 def shingles(text):
