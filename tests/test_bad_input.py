@@ -250,7 +250,6 @@ def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
 
 
 def test_links_to_what_is_no_file(here):
-    os.mkdir("d")
     write_files(here, dict.fromkeys(("d/file", "elsewhere"), "text"))
     links = {"zero": "/dev/zero", "self": "self", "nowhere": "no-such-file", "again": "../d"}
     for name, target in (links | {"the-same": "file", "link": "../elsewhere"}).items():

@@ -307,7 +307,6 @@ def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, le
 
 def test_ids(here):
     shutil.rmtree("d")
-    Path("d").mkdir()
     lists = (f"n{i} 0 1 2 3 {100 + i // 2} {200 + i // 2}\n" for i in range(8))
     write_files(".", {"d/list": "".join(lists), "form.txt": "form 0 1 2 3\n"})
     expected = [(b"n%d" % i, b"n%d" % (i + 1), 1.0) for i in range(0, 8, 2)]
@@ -404,7 +403,6 @@ def test_minhash_is_of_what_is_left():
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, here, monkeypatch):
     shutil.rmtree("d")
-    Path("d").mkdir()
     monkeypatch.setattr("lshdup.lsh.candidates._MANY_DOCUMENTS", 100)
     form = " ".join(f"w{i}" for i in range(200))
     write_files(".", {f"d/{i:03}": f"{form} {i}" for i in range(120)})

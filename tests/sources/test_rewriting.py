@@ -259,7 +259,6 @@ def test_files_keep_their_names_as_typed(tmp_path, monkeypatch, files, named, he
 
 
 def test_what_cannot_be_told_apart_in_a_folder(here):
-    Path("x").mkdir()
     write_files(".", {"x/x.jsonl": ROWS, "x/x.jsonl.xz": lzma.compress(ROWS.encode())})
     documents = listed("x/x.jsonl", "x/x.jsonl.xz")
     with pytest.raises(ParameterError, match=r"two of the files are called x/x\.jsonl"):

@@ -235,7 +235,6 @@ def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kre
 
 
 def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
-    (tmp_path / "d").mkdir()
     write_files(tmp_path, {"d/a.txt": TEXT, "x.docx": office.docx("Only three words")})
     run("index d")
     assert run("query -", stdin=office.odt(TEXT)).rows == [["d/a.txt", "1.0", "text"]]
@@ -488,7 +487,6 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
 
 @pytest.fixture
 def folder(here):
-    (here / "d").mkdir()
     write_files(here, {f"d/{n}.txt": f"{TEXT[: 2000 + 300 * n]} {n}" for n in range(5)})
     return here / "d"
 

@@ -274,7 +274,6 @@ NEW = {"a": FOX, "b": f"{FOX} soon", "c": f"{FOX} late", "c copy": f"{FOX} late"
 
 @pytest.fixture
 def four(here):
-    Path("docs/in").mkdir(parents=True)
     write_files("docs", NEW)
     return here
 
