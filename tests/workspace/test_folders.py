@@ -1,6 +1,5 @@
 """`lshdup folders` on planted trees, and the folders above names."""
 
-import json
 import os
 import random
 import shutil
@@ -27,12 +26,6 @@ def plant(folder, names):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text(RNG.randrange(60, 120)))
-
-
-def edit(path):
-    words = path.read_text().split()
-    words[len(words) // 2] = "edited"
-    path.write_text(" ".join(words))
 
 
 def size(folder, only=lambda path: True):
@@ -87,14 +80,6 @@ def test_a_partial_copy_is_inside(run, tree):
     (row,) = rows(run, "--containment", "0.7")
     assert row[:2] == ("t/part", "t/first")
     assert row[2:] == (shared / total, shared / size(tree / "part"), 10, 12, 9, shared)
-
-
-def shown(run, *arguments):
-    return [json.loads(line) for line in run("show", *arguments, "--format", "jsonl").lines]
-
-
-def of(found, *keys):
-    return [tuple(row[key] for key in keys) for row in found]
 
 
 def folders_of(*names, cwd):
