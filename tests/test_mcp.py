@@ -224,13 +224,19 @@ def test_a_folder_that_changes(tmp_path):
         return lambda: (tmp_path / name).write_text(text)
 
     near = "find_near_duplicates", {"text": text}
+
+    def link():
+        (tmp_path / "b").unlink()
+        (tmp_path / "b").symlink_to("/etc/passwd")
+
     answers = ask(
         ".",
         questions=[near, write("a"), near, ("list_pairs", {}), write("b"), near, ("list_pairs", {}),
-                   (tmp_path / "a").unlink, near, ("find_near_duplicates", {"path": "a"})],
+                   (tmp_path / "a").unlink, near, ("find_near_duplicates", {"path": "a"}),
+                   link, near],
         cwd=tmp_path,
     )  # fmt: skip
-    empty, one, no_pair, two, pair, other, gone = answers
+    empty, one, no_pair, two, pair, other, gone, linked = answers
     assert (empty.is_error, empty.structured_content["rows"]) == (False, [])
     assert text_of(empty) == "0 of 0 documents are 0.8 similar or more to the text"
     assert [row["name"] for row in table(one)] == ["a"]
@@ -239,6 +245,7 @@ def test_a_folder_that_changes(tmp_path):
     assert [(row["a"], row["b"]) for row in table(pair)] == [("a", "b")]
     assert [row["name"] for row in table(other)] == ["b"]
     assert refusal(gone).startswith("a is no document of these folders")
+    assert linked.structured_content["notes"] == ["skipped: 1 symbolic link"]
 
 
 def test_options_say_what_is_read_and_how(tmp_path):

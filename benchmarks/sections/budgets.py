@@ -1,8 +1,9 @@
 """The budgets in one table: what was aimed at, and what was measured on this machine."""
 
 import sys
+from functools import partial
 
-from benchmarks.measure import ratio, run, seconds
+from benchmarks.measure import interleaved, ratio, run, seconds
 from benchmarks.sections import first, office, scale, stages
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Cell, Table, shown
@@ -49,6 +50,23 @@ def section(bench: Bench) -> list[Table]:
         measured=shown("seconds", seconds(largest.runs["query"]) - seconds(python)),
         bar="0.15 s",
     )
+    small, imports = bench.small(), (sys.executable, "-c", "import numpy")
+    one = {"OPENBLAS_NUM_THREADS": "1"}  # as lshdup sets it
+    turns = interleaved(
+        bench.runs,
+        {
+            "numpy": partial(run, *imports, cwd=bench.home, environment=one),
+            "--help": partial(bench.lshdup, "--help"),
+            "pairs": partial(bench.lshdup, "pairs", small, "-q", "--no-store"),
+        },
+    )
+    for name in ("--help", "pairs"):
+        table.add(
+            what=f"`lshdup {name}`" + ", 100 files" * (name == "pairs"),
+            measured=shown("seconds", seconds(turns[name])),
+            against=f"the import of NumPy, {seconds(turns['numpy']):.3f} s",
+            ratio=ratio(turns[name], turns["numpy"]),
+        )
     row = first.row(bench, ("pairs",))
     md5sum = seconds(first.measure(bench)["md5sum"])
     table.add(

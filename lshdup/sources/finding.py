@@ -232,7 +232,8 @@ class Finder:
         for name, reason in self._excluded:
             if name not in self._found:  # a file that is named itself is taken all the same
                 self._skip(name, Reason.ACCEPTED if _is_list(name) else reason)
-        for name in list(filter(_is_list, self._found)):
+        ending = [name for name in self._found if name.endswith(_ACCEPTED)]
+        for name in filter(_is_list, ending):  # A call for each name would cost.
             del self._found[name]
             self.records.pop(name, None)
             self._skip(name, Reason.ACCEPTED)
