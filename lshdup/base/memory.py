@@ -165,7 +165,7 @@ class Arrays:
     def has_memory(self, size: int) -> bool:
         """Return whether an array of so many bytes would be made in memory now."""
         most = max(self._left, _SMALL)
-        return size <= (most if self.folder is None else min(most, MOST_IN_MEMORY))
+        return size <= (most if usable_folder(self._folder) is None else min(most, MOST_IN_MEMORY))
 
     @property
     def folder(self) -> Path | None:

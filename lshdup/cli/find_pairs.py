@@ -191,8 +191,7 @@ def say_estimates(session: Session, opened: Comparison, shown: str, decided: int
 
     shown : what of the answer does. decided : candidates that an estimate took or rejected.
     """
-    assert opened.here.sketch is not None
-    rows, t = opened.here.sketch.perms, opened.params.threshold
+    rows, t = opened.here.perms, opened.params.threshold
     # The largest standard error at or above the threshold.
     error = math.sqrt(max(t, 0.5) * (1 - max(t, 0.5)) / rows)
     why = "; ".join(

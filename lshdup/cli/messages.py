@@ -3,18 +3,16 @@ promise, its buckets, its pairs.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lshdup.base.forms import Form
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import chance, count_of, join_names, printable, quoted
 from lshdup.cli.console import Console
-from lshdup.params import KEEP, ClusterParams
+from lshdup.params import KEEP, BandParams, ClusterParams, ShingleParams
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.lsh.band_plan import BandPlan
     from lshdup.lsh.candidates import Buckets
-    from lshdup.params import BandParams, ShingleParams
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.sources.document_list import DocumentList
 
@@ -191,7 +188,7 @@ def describe_reasons(counts: Counter[str]) -> str:
     return ", ".join(Reason(reason).counted(count) for reason, count in sorted(counts.items()))
 
 
-def _describe_forms(forms: "Mapping[int, int]", members: int) -> str:
+def _describe_forms(forms: Mapping[int, int], members: int) -> str:
     """Return how many documents were read as HTML or office documents, or from archives, behind a
     comma; "" if none were, or if all are pages named so.
 
@@ -209,7 +206,7 @@ def _describe_forms(forms: "Mapping[int, int]", members: int) -> str:
     return "".join(f", {count:,} {what}" for count, what in counts if count)
 
 
-def _say_forms(console: Console, forms: "Mapping[int, int]", shingle: "ShingleParams") -> None:
+def _say_forms(console: Console, forms: Mapping[int, int], shingle: ShingleParams) -> None:
     """Say how many documents were read as mail, and which look like mail or HTML and were not.
 
     forms : number of documents by `base.forms.Form`.
@@ -315,7 +312,7 @@ def _say_filter(
 
 
 def say_contract(
-    console: Console, plan: "BandPlan", params: "BandParams", *, whole: bool = False
+    console: Console, plan: "BandPlan", params: BandParams, *, whole: bool = False
 ) -> None:
     """Say the chances to miss a pair. whole : and how many bands and rows there are, as -v does."""
     steps = [min(1.0, round(params.threshold + step, 4)) for step in (0.0, 0.02, 0.05)]

@@ -16,13 +16,12 @@ from lshdup.base.wording import chance, count_of, printable
 from lshdup.cli.columns import ANNOTATIONS, Columns, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import is_set
-from lshdup.cli.output import Target, WriteOptions, format_of, print_pieces
+from lshdup.cli.output import Piece, Target, WriteOptions, format_of, print_pieces
 from lshdup.errors import ParameterError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from lshdup.cli.output import Piece
     from lshdup.cli.session import Session
     from lshdup.compare.clusters import Clusters
     from lshdup.sources.document_list import DocumentList
@@ -164,14 +163,14 @@ def write(
 
 
 def list_removed(
-    console: Console, options: WriteOptions, columns: Columns, pieces: "Iterable[Piece]", noun: str
+    console: Console, options: WriteOptions, columns: Columns, pieces: Iterable[Piece], noun: str
 ) -> None:
     """Write the list of --removed, if it was typed. noun : what a row of the list is."""
     removed, rows = options.removed, 0
     if removed is None:
         return
 
-    def counted() -> "Iterator[Piece]":
+    def counted() -> Iterator[Piece]:
         nonlocal rows
         for piece in pieces:
             rows += len(piece[0])

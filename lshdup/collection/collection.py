@@ -108,6 +108,11 @@ class Collection:
         return Fingerprints(self.columns["byte_prints"], self.columns["text_prints"])
 
     @property
+    def perms(self) -> int:
+        """The rows of a signature; 0 without signatures."""
+        return self.sketch.perms if self.sketch is not None else 0
+
+    @property
     def unfiltered_sizes(self) -> NDArray[np.int64]:
         """The number of shingles of each document before shingles were removed."""
         return self.columns.get("whole_sizes", self.sizes)

@@ -95,9 +95,8 @@ def load_index(
     with damage_explained(path, _INDEX_AGAIN):
         if not _says(artifact.header, _made_from(collection)):
             return None
-        assert collection.sketch is not None
         params = BandParams.from_json(artifact.header["bands"])
-        plan = band_plan.plan_bands(collection.sketch.perms, params)
+        plan = band_plan.plan_bands(collection.perms, params)
         sizes = {"documents": len(collection.documents), "bands": plan.bands}
         stored = check_arrays(artifact, _BANDS, sizes)
         order, duplicate_of = stored["order"], stored["firsts"].astype(np.int64)
@@ -143,8 +142,7 @@ def load_pairs(run: Run, store: Store, collection: Collection) -> StoredPairs | 
         counts = header["candidates"], header["planned_bands"], header["planned_rows"]
         are_counts = all(type(count) is int and count >= 0 for count in counts)
         refuse_if(not are_counts, "counts are none")
-        assert collection.sketch is not None
-        fits = 0 < counts[1] * counts[2] <= collection.sketch.perms
+        fits = 0 < counts[1] * counts[2] <= collection.perms
         refuse_if(not fits, "bands that do not fit")
         found = PairsFound(
             Pairs.of(run, left, right, similarity), counts[0], _read_buckets(header, n)

@@ -131,8 +131,7 @@ def load_sides(
     sides = Sides.of(run, left, right, method.same)
     plan = None
     if method.by_bands:
-        assert here[0].sketch is not None
-        plan = plan_bands(here[0].sketch.perms, params)
+        plan = plan_bands(here[0].perms, params)
     return Comparison(
         run, request, method, params, here[0], sides, there[0], plan, store=other, fates=fates
     )

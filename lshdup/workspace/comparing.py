@@ -204,8 +204,7 @@ def load_comparison(
     if indexed is not None:
         plan = indexed.plan
     elif method.by_bands:
-        assert collection.sketch is not None
-        plan = plan_bands(collection.sketch.perms, params)
+        plan = plan_bands(collection.perms, params)
     return Comparison(run, request, method, params, collection, sides, plan=plan, indexed=indexed)
 
 

@@ -165,28 +165,6 @@ def test_candidates_are_read_again(run, corpus, here, monkeypatch, capfdbinary):
     assert changed.out.splitlines() == rest
 
 
-def test_the_exact_join_of_the_last_run_reads_its_documents_again(run, corpus, tmp_path):
-    options = ("--template", "sample_corpus/licences/MIT.txt")
-    run("index sample_corpus -t 0.6", *options)
-    assert not (tmp_path / ".lshdup/shingles.npz").exists()
-    expected = run("pairs sample_corpus --exact", *options, "--no-store").rows
-    assert run("pairs --exact").rows == expected
-    run("shingle sample_corpus")
-    run("index sample_corpus -t 0.6", *options)
-    assert run("pairs", "--exact").rows == expected  # from shingles.npz
-    (tmp_path / ".lshdup/shingles.npz").unlink()
-    (corpus / "udhr/fra.txt").unlink()
-    with (corpus / "udhr/eng.txt").open("a") as file:
-        file.write("and more\n")
-    changed = run("pairs --exact", code=2)
-    assert "sample_corpus/udhr/fra.txt: vanished" in changed.err
-    assert "sample_corpus/udhr/eng.txt: changed while in use" in changed.err
-    gone = {"sample_corpus/udhr/fra.txt", "sample_corpus/udhr/eng.txt"}
-    rest = [row for row in expected if not gone.intersection(row[:2])]
-    assert len(rest) < len(expected)
-    assert changed.rows == rest
-
-
 # --- query ----------------------------------------------------------------------------------------
 
 

@@ -139,32 +139,6 @@ def test_in_a_shell(name, place):
         typed.close()
 
 
-def completions(run, *words, **more):
-    environment = {"_LSHDUP_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words))}
-    environment["COMP_WORDS"] = " ".join(["lshdup", *words])
-    return run(env={**environment, **more.pop("env", {})}, **more).out.decode().splitlines()
-
-
-def test_names_of_the_store(run, place):
-    names = completions(run, "query", "d/")
-    assert names == [
-        f"plain,{name}"
-        for name in ("d/größe.txt", "d/plain.txt", "d/sub/one.txt", "d/two words.txt")
-    ]
-    assert completions(run, "query", "nothing") == ["file,nothing"]
-    assert completions(run, "query", "--store", "elsewhere", "d/") == ["file,d/"]
-    elsewhere = {"cwd": place / "bin", "env": {"LSHDUP_STORE": "../.lshdup"}}
-    assert completions(run, "query", "../d/tw", **elsewhere) == ["plain,../d/two words.txt"]
-    (place / ".lshdup").rename(place / "real")
-    (place / ".lshdup").symlink_to("real")  # a link is followed only where it is typed
-    assert completions(run, "query", "d/") == ["file,d/"]
-    assert completions(run, "query", "--store", ".lshdup", "d/") == names
-    (place / ".lshdup").unlink()
-    (place / "real").rename(place / ".lshdup")
-    (place / ".lshdup/signatures.npz").write_bytes(b"junk")
-    assert completions(run, "query", "d/") == ["file,d/"]
-
-
 def test_candidates_are_few_and_have_the_beginning_of_all():
     names = StringTable.from_strings(
         [b"a/%05d" % number for number in range(10_000)] + [b"b", b"c\xff", b"c\xff\xff", b"d"]

@@ -7,11 +7,9 @@ import json
 import mailbox
 import os
 import random
-import shutil
 from contextlib import closing
 from email.header import Header
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -153,39 +151,6 @@ def test_a_maildir_without_the_rest(run, maildir, tmp_path):
             old[key].get_subdir(),
         )
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".tmp"]
-
-
-def test_all_that_was_not_compared_is_there(run, maildir, tmp_path):
-    """Links, what an option skips, and what comes meanwhile: files as files, byte for byte."""
-    (tmp_path / "far").write_bytes(mail(70, body(70)))
-    (maildir / "cur/near").symlink_to(tmp_path / "far")
-    (maildir / "cur/broken").symlink_to("nowhere")
-    (maildir / "tmp/half").write_bytes(b"From: a@b\n")
-    os.mkfifo(maildir / "pipe")
-    mails = sorted((maildir / "cur").iterdir())[:3]
-    run("clusters Mail -q").ok()
-    (maildir / "new/late").write_bytes(mail(71, body(0)))
-    options = [each for path in mails for each in ("--exclude", path.name)]
-    for line in (["clusters"], ["clusters", "Mail", "--no-store", *options]):
-        said = run(*line, "--write", "Clean", "--removed", "gone.jsonl").ok().err
-        lines = (tmp_path / "gone.jsonl").read_text().splitlines()
-        gone = {json.loads(line)["id"] for line in lines}
-        stay = {
-            path.relative_to(maildir): path.read_bytes()
-            for path in maildir.rglob("*")
-            if path.is_file() and str(path.relative_to(tmp_path)) not in gone
-        }
-        clean = tmp_path / "Clean"
-        made = {path.relative_to(clean): path for path in clean.rglob("*") if not path.is_dir()}
-        assert os.readlink(made.pop(Path("cur/broken"))) == "nowhere"
-        assert {name: path.read_bytes() for name, path in made.items()} == stay
-        assert not any(path.is_symlink() for path in made.values())
-        assert f"{len(stay)} kept" in said
-        shutil.rmtree(clean)
-    (maildir / "cur/1.a.b:2,S").unlink()
-    (tmp_path / "picture.png").write_bytes(b"\0\1" * 9)
-    said = run("clusters Mail picture.png --write out --no-store", code=2).err
-    assert "1 file that was not compared is not in what is written; picture.png: binary" in said
 
 
 def test_what_a_header_says():

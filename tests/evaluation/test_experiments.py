@@ -23,7 +23,6 @@ from lshdup.evaluation import experiments, plots
 from lshdup.evaluation.experiments import Experiment
 from lshdup.kernels import sketch as kernels
 from lshdup.lsh import band_plan, band_table
-from lshdup.lsh.signatures import smallest_prime_from
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.document_list import DocumentList
 from tests import reference
@@ -283,22 +282,6 @@ def test_similarity_bins_ascend_from_the_threshold_to_1(threshold):
 
 def rows_of(result):
     return [json.loads(line) for line in result.lines]
-
-
-def test_accuracy_of_bands(run, corpus):
-    command = "accuracy sample_corpus --perms 120 --bands 10,40 -t 0.7 --sample 121 --format jsonl "
-    few, many = rows_of(run(command))
-    assert (few["rows"], many["rows"]) == (12, 3)
-    assert few["near"] == many["near"] > 0
-    assert few["found"] <= many["found"] <= many["near"]
-    assert few["half"] == pytest.approx((1 / 10) ** (1 / 12))
-    originals = rows_of(run(command + "--queries '*/udhr/eng.txt'"))
-    assert originals[0]["queries"] == 1
-    assert originals[1]["near"] == 4  # the page and three copies
-    assert "matches no document" in run(command + "--queries 'x*'", code=2).err
-    prime = rows_of(run(command + "--buckets prime"))
-    assert prime[1]["false_positives"] > many["false_positives"]
-    assert smallest_prime_from(120) == 127
 
 
 def test_accuracy_found_is_what_pairs_finds(run, corpus):

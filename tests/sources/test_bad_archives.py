@@ -12,8 +12,6 @@ import tarfile
 import zipfile
 import zlib
 
-import pytest
-
 from tests.conftest import WHOLE, write_files
 from tests.documents import listed, reasons, tar_of, wiki_dump, zip_of
 
@@ -163,16 +161,3 @@ def test_a_member_of_too_many_bytes_is_skipped_alone(tmp_path):
         assert list(found.values()) == [TEXT]
         assert [each.detail for each in skipped] == ["5000 bytes, --max-bytes is 4000"]
         assert len(reasons(skipped)) == 1
-
-
-@pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
-def test_a_store_does_not_save_an_archive_from_a_smaller_bound(tmp_path, run, ending):
-    members = [(f"{n}", TEXT + bytes([97 + n]) + b" " * (2 << 20)) for n in range(5)]
-    content = tar_of(members, "w:gz") if ending == ".tar.gz" else zip_of(members)
-    (tmp_path / "docs").mkdir()
-    (tmp_path / f"docs/x{ending}").write_bytes(content)
-    assert len(run("pairs docs --archives --store s").rows) > 1
-    smaller = ("pairs", "docs", "--archives", "--max-bytes", "3MB")
-    again = run(*smaller, "--store", "s", code=2)
-    assert again.rows == run(*smaller, "--no-store", code=2).rows
-    assert "when unpacked" in again.err

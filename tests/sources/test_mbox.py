@@ -1,16 +1,13 @@
 """Mailboxes: met in a folder or named, they are known by content and become their mails."""
 
-import os
 import random
 
 import pytest
 
 from lshdup.base.mbox import bare_mail, find_mails, starts_mailbox
-from lshdup.params import KEEP
 from lshdup.sources import lines
 from lshdup.sources.records import RecordFields
-from tests.conftest import part
-from tests.documents import find, zip_of
+from tests.documents import find
 
 WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi".split()
 
@@ -26,21 +23,6 @@ def mail(number, text):
         f"From: a{number}@example.org\nTo: list@example.org\nMessage-ID: <{number}@example.org>\n"
         f"Subject: about {number % 3}\n\n{text}\n\nFrom here on quoted: {number}\n"
     ).encode()
-
-
-@pytest.mark.parametrize("keep", part(["", *KEEP], 2))
-def test_whole_files_are_kept_before_their_copies_in_archives(run, tmp_path, keep):
-    """Also where the archive is newer, or first in byte order, or what it holds is longer."""
-    (tmp_path / "z").write_bytes(mail(0, body(0)))
-    members = [("m", mail(0, body(0))), ("l", mail(0, body(0) + " one more"))]
-    (tmp_path / "a.zip").write_bytes(zip_of(members))
-    os.utime(tmp_path / "z", (1e9, 1e9 + (keep == "oldest") * 2e9))
-    options = ["clusters", "z", "a.zip", "--no-store", *(["--keep", keep] if keep else [])]
-    result = run(*options, "--emit", "drop").ok()
-    assert sorted(result.lines) == ["a.zip/l", "a.zip/m"]
-    assert ("whole files before parts of files" in result.err) == (keep != "first")
-    result = run(*options, "--emit", "drop", "--prefer", "a.zip/m").ok()
-    assert sorted(result.lines) == ["a.zip/l", "z"]
 
 
 @pytest.mark.parametrize(("sizes", "found"), [((3, 2), 2), ((5, 1), 1), ((5,), 1), ((1, 1), 1)])

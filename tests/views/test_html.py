@@ -715,36 +715,6 @@ def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_ti
     assert known_of(run("report sample_corpus/odd --exact --no-store").out)["bands"] == 0
 
 
-def test_why_passages_are_not_in_the_page_is_said_and_what_takes_more(run, tmp_path):
-    """Too many, too long, gone: each with its number, on standard error and in the page."""
-    words = " ".join(f"word{i}" for i in range(200))
-    long = f"{words} " * 800
-    texts = {"long1": long, "long2": long + "another end"}
-    texts |= {"a": words, "b": f"{words} more", "c": f"{words} or less"}
-    write_files(tmp_path / "d", texts)
-    run("index d -t 0.8")
-    assert len(run("pairs -t 0.8").rows) == 10
-
-    def reported(said, *options):
-        done = run("report -t 0.8", *options)
-        assert said in done.err
-        return known_of(done.out), done.err
-
-    of_ten = "the differences of {} of 10 pairs are in the page; "
-    too_long = of_ten.format(3) + "7 are without: a document has more than 1 MiB of text"
-    assert "differences of 3 of 10" in reported(too_long)[0]["missing"]
-    none = of_ten.format(0) + "10 are without: more than --differences 0"
-    assert "with the differences of all 10 pairs" not in reported(none, "--differences", "0")[1]
-    (tmp_path / "d/a").unlink()
-    cut = "the page counts all pairs and groups, and lists 0 of 5 documents in groups and 4 of 10 "
-    cut += "pairs of different documents; --most 10 lists all"
-    assert reported(cut, "--most", "4")[0]["steps"]["pairs"][0] == 10
-    gone = "4 are without: a document cannot be read any more; 5 are without: "
-    known, _ = reported(of_ten.format(1) + gone)
-    why = list(known["without"].values())
-    assert sum(each.startswith("a document cannot be read") for each in why) == 4
-
-
 def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
     (tmp_path / "ids").write_text("a 1 2 3 4 5 6\nb 1 2 3 4 5 7\n")
     known = known_of(run("report ids --tokens ids -t 0.5 --no-store").out)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.wording import count_of, significant
+from lshdup.base.wording import Cell, count_of, significant
 from lshdup.cli.columns import SHARE, Columns, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import define, is_set, plain_option, stack
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
     from lshdup.evaluation.experiments import Experiment
     from lshdup.lsh.band_plan import BandPlan
@@ -386,7 +385,7 @@ def curve(ctx: click.Context, options: CurveOptions) -> int:
     return console.exit_code()
 
 
-def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
+def _curve(plan: "BandPlan") -> Iterator[tuple[Cell, ...]]:
     from lshdup.lsh.band_plan import collision_probability
 
     for s in (tenth / 10 for tenth in range(1, 11)):
@@ -394,7 +393,7 @@ def _curve(plan: "BandPlan") -> "Iterator[tuple[Cell, ...]]":
         yield s, significant(chance), significant(plan.bands * s**plan.rows)
 
 
-def _shapes(perms: int, plan: "BandPlan", lower: list[float]) -> "Iterator[tuple[Cell, ...]]":
+def _shapes(perms: int, plan: "BandPlan", lower: list[float]) -> Iterator[tuple[Cell, ...]]:
     """Yield a line for each number of bands and rows that so many rows of a signature allow."""
     from lshdup.lsh.band_plan import collision_probability, half_point, half_point_estimate
 

@@ -19,13 +19,12 @@ from lshdup.cli.options import (
     same_options,
     table_options,
 )
-from lshdup.cli.output import PIECE_ROWS, OutputOptions, make_target, print_pieces
+from lshdup.cli.output import PIECE_ROWS, OutputOptions, Piece, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
-    from lshdup.cli.output import Piece
     from lshdup.compare.folders import FolderPairs
     from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.folders import Folders
@@ -112,7 +111,7 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
         return console.exit_code(len(pairs))
 
 
-def _rows(folders: "Folders", pairs: "FolderPairs", documents: "DocumentList") -> "Iterator[Piece]":
+def _rows(folders: "Folders", pairs: "FolderPairs", documents: "DocumentList") -> Iterator[Piece]:
     for start in range(0, len(pairs), PIECE_ROWS):
         part = slice(start, start + PIECE_ROWS)
         sides = (pairs.inside, pairs.holder)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.wording import Cell
 from lshdup.cli.columns import columns_of
 from lshdup.cli.help import amend, define, plain_option, stack
 from lshdup.cli.messages import say_collection, say_contract, say_largest
@@ -28,7 +29,6 @@ from lshdup.errors import InputError
 from lshdup.params import ShingleParams
 
 if TYPE_CHECKING:
-    from lshdup.base.wording import Cell
     from lshdup.collection.collection import Collection
     from lshdup.shingling.shingle_filter import ShingleFilter
 
@@ -159,7 +159,7 @@ def index(ctx: click.Context, /, **_: object) -> int:
 
 def _rows(
     text: bytes, params: ShingleParams, shingle_filter: "ShingleFilter | None"
-) -> "Iterator[tuple[Cell, ...]]":
+) -> Iterator[tuple[Cell, ...]]:
     from lshdup.shingling.inspection import list_shingles
 
     rows = list_shingles(text, replace(params, bag=False))  # A repeat would be the same line again.

@@ -43,8 +43,13 @@ def list_groups(
 ) -> int:
     """Print groups or names, write files without the rows that may go, and return the exit code."""
     console = session.console
-    find = _find_against if options.against else find_groups
-    answer, sums = _Answer(*find(session, options, rule)), None
+    if options.against:
+        both, shared = open_removal(session, options)
+        matches = find_matches(session, both)
+        answer = _Answer(both, find_clusters_against(both, matches, shared, rule))
+    else:
+        answer = _Answer(*find_groups(session, options, rule))
+    sums = None
     if options.removed is not None and options.write is None:
         result, sums = removals.verify(session.run, answer.opened, answer.result)
         answer = replace(answer, result=result)
@@ -85,15 +90,6 @@ class _Answer:
         """The documents of DOCS that represent themselves: ascending int64 array."""
         kept = self.result.clusters.kept
         return kept[kept < len(self.documents)]
-
-
-def _find_against(
-    session: Session, options: ClustersOptions, rule: ClusterParams
-) -> tuple[Comparison, ClustersFound]:
-    """Find groups of DOCS in which what is near a document of OTHER goes, and say how."""
-    both, shared = open_removal(session, options)
-    matches = find_matches(session, both)
-    return both, find_clusters_against(both, matches, shared, rule)
 
 
 def _print(console: Console, target: Target, answer: _Answer, what: str) -> None:
