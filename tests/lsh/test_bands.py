@@ -250,9 +250,7 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 @pytest.mark.parametrize("n", [30, 300])
 def test_found_recall_follows_the_s_curve(scheme, n):
-    """The share of candidates, by similarity, is within a 99.99 % interval of the curve or
-    above.
-    """
+    """By similarity, found shares are within a 99.99 % interval of the curve or above."""
     rng = np.random.default_rng(n)
     plan, trials = band_plan.plan_bands(128, BandParams(0.8)), 600
     for different in (1, n // 15, n // 9, n // 5, n // 3):
