@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from lshdup.cli.columns import COMPARISON
 from tests.conftest import ROOT, require
-from tests.running import clean_environment
+from tests.running import clean_environment, shell
 
 anyio = require("mcp", "anyio")
 mcp = require("mcp", "mcp")
@@ -416,13 +417,19 @@ def test_command_lines_that_are_refused(tmp_path, refused, monkeypatch):
     assert "no documents were named" in refused("mcp")
     assert "--files-from cannot be" in refused("mcp", "--files-from", "-")
     assert "docs/s would be written, which is below" in refused("mcp", "docs", "--store", "docs/s")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    assert "or with TMPDIR" in refused("mcp", ".")
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "mcp_types", None)
-    said = refused("mcp", "docs")
-    assert "pip install 'lshdup[mcp]'" in said
-    assert "the Python SDK of MCP is missing" in said
+    with monkeypatch.context() as patched:
+        patched.setenv("TMPDIR", str(tmp_path))
+        patched.setattr("tempfile.tempdir", None)
+        assert "or with TMPDIR" in refused("mcp", ".")
+    python = shlex.quote(sys.executable)
+    lacks = "import sys; sys.modules['mcp_types'] = None; sys.argv = ['lshdup', 'mcp', 'docs']; "
+    start = "from lshdup.cli.main import program; program()"
+    for line, said in {
+        f'{python} -c "{lacks}{start}"': b"pip install 'lshdup[mcp]'",
+        f"{python} -m lshdup mcp docs <&-": b"standard input or standard output is closed",
+        f"{python} -m lshdup mcp docs >&-": b"standard input or standard output is closed",
+    }.items():
+        done = shell(line, tmp_path)
+        assert (done.returncode, done.stdout) == (2, b""), done
+        assert said in done.stderr
     assert [*tmp_path.iterdir()] == [tmp_path / "docs"]

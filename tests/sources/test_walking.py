@@ -137,11 +137,10 @@ def ignored_by_walking(names):
 
 
 @pytest.mark.parametrize("seed", part(range(4), 2))
-def test_git_ignores_the_same_files(tmp_path, monkeypatch, seed):
+def test_git_ignores_the_same_files(here, seed):
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
     rng = random.Random(seed)
-    monkeypatch.chdir(tmp_path)
     subprocess.run(["git", "init", "-q", "."], check=True)
     for _ in range(150):
         path = Path(*(rng.choice(_NAMES) for _ in range(rng.randint(1, 4))))
