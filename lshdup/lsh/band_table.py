@@ -17,6 +17,9 @@ from lshdup.kernels import bands as kernels
 from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.band_plan import BandPlan
 
+#: A table is often asked if it was asked for one document in so many of its own.
+_OFTEN = 256
+
 
 class BandTable:
     """The buckets of a collection: a bucket of band i is a run of equal ``keys[i, order[i]]``.
@@ -27,7 +30,7 @@ class BandTable:
 
     def __init__(self, keys: NDArray[np.uint64], order: NDArray[np.uint32]) -> None:
         self._keys, self.order = keys, order
-        self.documents = keys.shape[1]
+        self.documents, self._asked = keys.shape[1], 0
 
     @property
     def keys(self) -> NDArray[np.uint64]:
@@ -59,10 +62,11 @@ class BandTable:
         documents, bucket by bucket: a uint32 array. Raise IndexError if the table is damaged.
 
         Cost: for each key a look at about 2 log log m places of the table, because keys are hashes
-        and so spread evenly; at most 3 log m if they are not.
+        and so spread evenly; at most 3 log m if they are not. A table that is often asked keeps its
+        sorted keys, 8 bytes a document and band, and a look takes a tenth of the time then.
         """
         starts, counts = np.zeros((2, *keys.shape), np.int64)
-        looks = list[int]()
+        looks = [0]
 
         def look(some: slice) -> None:
             span = some.start, some.stop
@@ -70,12 +74,39 @@ class BandTable:
                 kernels.find_buckets(self.order, *self._source, keys, *span, starts, counts)
             )
 
-        run_in_parts(keys.shape[1], jobs, look)
+        def look_up(bands: slice) -> None:
+            for band in range(bands.start, bands.stop):
+                rank = np.argsort(keys[band])
+                wanted, sorted_keys = keys[band][rank], self._sorted_keys[band]
+                first = np.searchsorted(sorted_keys, wanted)
+                starts[band][rank] = first
+                counts[band][rank] = np.searchsorted(sorted_keys, wanted, side="right") - first
+
+        self._asked += keys.shape[1]
+        if self._asked * _OFTEN < self.documents:
+            run_in_parts(keys.shape[1], jobs, look)
+        else:
+            run_in_parts(len(keys), jobs if keys.shape[1] >= _OFTEN else 1, look_up, least=1)
         if min(looks) < 0:
             message = "a document that is not there"
             raise IndexError(message)
         starts += np.arange(len(self.order))[:, np.newaxis] * self.order.shape[1]
         return counts, self.order.reshape(-1)[ranges(starts.ravel(), counts.ravel())]
+
+    @cached_property
+    def _sorted_keys(self) -> NDArray[np.uint64]:
+        """The keys in the order of each band: uint64 array of shape (bands, m)."""
+        return self._sort(self.keys.copy())
+
+    def _sort(self, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the keys, which are overwritten, in the order of each band."""
+        m = self.order.shape[1]
+        for own, order in zip(keys, self.order, strict=True):
+            own[:m] = made = own[order]
+            if (made[1:] < made[:-1]).any():
+                message = "buckets that are not in order"
+                raise IndexError(message)
+        return keys[:, :m]
 
     def release(self) -> None:
         """Let go of the memory of a mapped table, as one that is asked once: the system maps up to
@@ -102,7 +133,7 @@ class StoredBandTable(BandTable):
         self, run: Run, signatures: NDArray[np.uint32], plan: BandPlan, order: NDArray[np.uint32]
     ) -> None:
         self._run, self._signatures, self._plan, self.order = run, signatures, plan, order
-        self.documents = len(signatures)
+        self.documents, self._asked = len(signatures), 0
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
@@ -114,6 +145,10 @@ class StoredBandTable(BandTable):
         keys = band_keys(self._run, self._signatures[document : document + 1], self._plan)[:, 0]
         release_pages(self._signatures)
         return keys
+
+    @cached_property
+    def _sorted_keys(self) -> NDArray[np.uint64]:
+        return self._sort(band_keys(self._run, self._signatures, self._plan))
 
     @property
     def _source(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32], int, np.uint64]:

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
@@ -213,7 +213,13 @@ def first_of_largest(table):
     return min(buckets)[3]
 
 
-def test_forged_tables_are_noticed():
+@pytest.fixture(params=[0, 1 << 20], ids=["looks", "sorted keys"])
+def often(request, monkeypatch):
+    """Tables that are never asked often, or are so from the first time on."""
+    monkeypatch.setattr(band_table, "_OFTEN", request.param)
+
+
+def test_forged_tables_are_noticed(often):
     keys = np.array([[5, 3, 9, 3]], np.uint64)
 
     def forged(*order):
@@ -244,9 +250,7 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 @pytest.mark.parametrize("n", [30, 300])
 def test_found_recall_follows_the_s_curve(scheme, n):
-    """The share of candidates, by similarity, is within a 99.99 % interval of the curve or
-    above.
-    """
+    """By similarity, found shares are within a 99.99 % interval of the curve or above."""
     rng = np.random.default_rng(n)
     plan, trials = band_plan.plan_bands(128, BandParams(0.8)), 600
     for different in (1, n // 15, n // 9, n // 5, n // 3):
@@ -276,9 +280,9 @@ def one_band(keys):
     return band_table.BandTable(keys[None, :], np.asarray(order)[None, :])
 
 
-@settings(deadline=None)
-@given(st.lists(keys_of_all_kinds, min_size=1, max_size=80))
-def test_a_bucket_is_what_a_look_at_all_documents_finds(keys):
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(keys_of_all_kinds, max_size=80))
+def test_a_bucket_is_what_a_look_at_all_documents_finds(often, keys):
     keys = np.array(keys, np.uint64)
     table = one_band(keys)
     wanted = np.array([*{*keys.tolist(), 0, 3, 6, 1 << 63, (1 << 64) - 1}], np.uint64)

@@ -1,6 +1,4 @@
-"""Archives that are damaged, lie, or mean harm: each is skipped with a reason, the exit code is 2,
-and everything else is compared.
-"""
+"""Archives that are damaged, lie, or mean harm are skipped with a reason, and nothing else."""
 
 import bz2
 import gzip

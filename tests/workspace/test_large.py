@@ -98,9 +98,7 @@ def peak_of(process):
 
 @pytest.mark.parametrize("command", drawn(["pairs", "clusters"], 1))
 def test_killed_at_random_instants(folder, tmp_path, command):
-    """Runs that are killed, again and again, end with the bytes of an undisturbed one; and read no
-    document again that the memo has.
-    """
+    """Killed runs end with the bytes of an undisturbed one, and read nothing that the memo has."""
     finish(start(command, folder, tmp_path / "warm", tmp_path / "out"))
     begun = time.monotonic()
     finish(start(command, folder, tmp_path / "whole", tmp_path / "whole.tsv"))
