@@ -17,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup
+from lshdup.api import index as api_index
 from lshdup.api import kept, layers
 from lshdup.errors import ArtifactError, InputError, ParameterError
+from lshdup.store import npz
 from tests import reference
 from tests.conftest import Result, many
 from tests.running import run_program
@@ -220,7 +222,7 @@ print(index.pairs()[:1], len(index))
             out, err = each.communicate(timeout=60)
             assert (each.returncode, err) == (0, "")
             assert out.endswith("300\n")
-        with pytest.raises(ArtifactError, match=r"another lshdup run .* is writing to kept"):
+        with pytest.raises(ArtifactError, match=r"another lshdup run .* is writing to "):
             lshdup.Index.open("kept").add("no", SAME)
 
 
@@ -336,6 +338,52 @@ def test_a_store_of_texts_is_opened_from_anywhere(here, monkeypatch):
             expected = answers(again)
     with pytest.raises(ParameterError, match="hash_key"):
         lshdup.Index.open("../kept")
+
+
+def test_what_is_removed_stays_so_from_anywhere(here, run, monkeypatch):
+    """Of files, names as they are printed depend on the current folder; an open index does not."""
+    write_files(here / "docs", {"a": SAME, "b": SAME, "c": SAME})
+    run("index docs")
+    (here / "elsewhere").mkdir()
+    with lshdup.Index.open(".lshdup") as index:
+        index.remove("docs/a")
+        index.add("memory", SAME)
+        monkeypatch.chdir("elsewhere")
+        assert [each.name for each in index.query(SAME)] == ["docs/b", "docs/c", "memory"]
+    with lshdup.Index.open("../.lshdup") as index:
+        assert list(index) == ["../docs/b", "../docs/c", "memory"]
+        with pytest.raises(InputError, match="there is a document called 'docs/b' already"):
+            index.add("docs/b", SAME)
+        index.remove("../docs/b")
+    monkeypatch.chdir(here)
+    assert list(lshdup.Index.open(".lshdup")) == ["docs/c", "memory"]
+
+
+def test_pairs_that_were_sought_meanwhile_are_not_kept(monkeypatch):
+    index = lshdup.Index.open({"a": SAME})
+
+    def search(*arguments, **options):
+        monkeypatch.undo()
+        index.add("b", SAME)  # as another thread does
+        return find(*arguments, **options)
+
+    find = api_index.find_near_duplicates
+    monkeypatch.setattr(api_index, "find_near_duplicates", search)
+    assert index.pairs() == []
+    assert [(a, b) for a, b, *_ in index.pairs()] == [("a", "b")]
+
+
+def test_an_index_that_cannot_be_closed_keeps_what_was_added(here):
+    index = lshdup.Index.open({"a": SAME}, store="kept")
+    index.add("b", SAME)
+    full = mock.patch.object(npz, "save", side_effect=ArtifactError("the disk is full", ""))
+    with full, pytest.raises(ArtifactError, match="the disk is full"):
+        index.close()
+    with pytest.raises(ArtifactError, match="is writing to") as refused:
+        lshdup.Index.open("kept").add("c", SAME)
+    assert refused.value.hint == "wait until it is done"
+    index.close()
+    assert list(lshdup.Index.open("kept")) == ["a", "b"]
 
 
 WRONG = [

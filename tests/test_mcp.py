@@ -305,10 +305,11 @@ def test_what_is_outside_is_not_there(tmp_path):
         else:
             assert refusal(answer).startswith("one of text and path is needed\n")
     assert "secret" not in json.dumps([each.structured_content for each in answers])
-    (again,) = ask(
-        "docs", questions=[("find_near_duplicates", {"path": "docs/\\xff\n"})], cwd=tmp_path
-    )
-    assert [row["name"] for row in again.structured_content["rows"]] == ["docs/a", "docs/inside/b"]
+    # As rows have the name, and as the text has it.
+    spelled = [("find_near_duplicates", {"path": f"docs/\\xff{end}"}) for end in ("\n", "\\n")]
+    for again in ask("docs", questions=spelled, cwd=tmp_path):
+        names = [row["name"] for row in again.structured_content["rows"]]
+        assert names == ["docs/a", "docs/inside/b"]
 
 
 REFUSED = {
@@ -331,11 +332,13 @@ def test_questions_that_are_wrong(tmp_path):
     (tmp_path / "a").write_text("some words of a text")
     (tmp_path / "picture").write_bytes(b"\0\1\2")
     cases = [(name, *case) for name, those in REFUSED.items() for case in those]
+    cases += [("find_near_duplicates", {"path": "long" * 100_000}, "longlong")]
     empty = [("find_near_duplicates", {"text": "--- !"}), ("find_passages", {"text": "--- !"})]
     answers = ask(".", questions=[*(case[:2] for case in cases), *empty], cwd=tmp_path)
     for case, answer in zip(cases, answers, strict=False):
         message, _, hint = refusal(answer).partition("\n")
         assert case[2] in message
+        assert len(message + hint) <= 2003
         assert hint
     near, passages = answers[-2:]
     assert text_of(near) == "the text has no words to compare\nskipped: 1 binary"

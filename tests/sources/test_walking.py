@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base.skipped import Reason
 from lshdup.sources import patterns
 from lshdup.sources.patterns import Patterns, Rules
+from lshdup.sources.text_batches import read_batch
 from tests.conftest import part, write_files
 from tests.documents import find
 
@@ -70,6 +72,10 @@ def test_a_file_that_became_a_link_has_changed(tree):
     Path("t/1").symlink_to(target)
     os.utime("t/1", ns=(int(listed.mtimes[0]),) * 2, follow_symlinks=False)
     assert listed.changed(np.arange(1)).tolist() == [0]
+    Path("t/2").write_text("secret")
+    Path("t/1").unlink()
+    Path("t/1").symlink_to("2")  # It is not read.
+    assert read_batch(listed, np.arange(1)).skipped[0][1] == Reason.UNREADABLE
 
 
 def write_rules(folder, *lines):

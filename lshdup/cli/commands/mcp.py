@@ -98,7 +98,8 @@ def _serve(session: Session) -> None:
         message = f"the Python SDK of MCP is missing: there is no {error.name}"
         raise InputError(message, "pip install 'lshdup[mcp]'") from None
 
-    from lshdup.cli.listings.agents import TOOLS, ask
+    from lshdup.cli.listings.agents import LONGEST_ERROR, TOOLS, ask
+    from lshdup.views.pair_view import shorten
 
     reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -123,6 +124,7 @@ def _serve(session: Session) -> None:
             except Exception as error:
                 known = explain(error)
                 text = "\n".join(filter(None, (known.message, *known.names, known.hint)))
+                text = shorten(text, LONGEST_ERROR)
         content = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(
             content=content, structured_content=found, is_error=found is None
