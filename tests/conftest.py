@@ -226,9 +226,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused(here, monkeypatch, capsys):
-    """Run `lshdup` in this process and the folder of a test, as a line that ends with exit code 2
-    before anything is printed; return what it says, without breaks of lines.
-    """
+    """Run a line here that ends with exit code 2 and prints nothing; return what it says."""
     from lshdup.cli.main import main
 
     def refused(*arguments):

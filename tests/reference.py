@@ -309,9 +309,7 @@ def all_insides(sets, threshold):
 
 
 def folder_sets(folder):
-    """name -> set of word 3-shingles as tuples of tokens, of a folder of UTF-8 and Latin-1 texts
-    and pages.
-    """
+    """{name: set of word 3-shingles, as tuples} of a folder of texts in UTF-8 or Latin-1."""
     sets = {}
     for at, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".")]

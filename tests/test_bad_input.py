@@ -268,9 +268,7 @@ LABELS = "punycode idna unicode_escape utf-7 rot13 hex utf-16 no-such-thing".spl
 
 @pytest.mark.parametrize("label", [*LABELS, "x" * 1500])
 def test_pages_declare_encodings_of_pages(label):
-    """Python has codecs under any name, and some take time that grows with the square of the text;
-    an unknown label is as good as none.
-    """
+    """Some codecs of Python take a square of the time; an unknown label is as good as none."""
     body = "Ein Märchen für große Käfer, die über die Brücke gehen und süße Äpfel mögen. " * 400
     declaring, plain = (
         decode(f"<html><head>{head}</head><body>{body}-</body></html>".encode("cp1252"), b"a.html")

@@ -46,9 +46,7 @@ def test_pages():
 
 
 def fuzz(folder, *arguments):
-    """Run the fuzzer in a process of its own, as for the long run: what reads or writes outside its
-    arrays kills the process. Return what it says.
-    """
+    """Run the fuzzer in a process, which writes outside of arrays would kill; return its words."""
     command = [sys.executable, "-m", "tests.fuzz", *map(str, arguments)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)

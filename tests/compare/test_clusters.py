@@ -603,9 +603,7 @@ def text(*changed):
 
 @pytest.fixture
 def folder(here):
-    """Four that are near one another in two folders, copies among them; two of another text; alone;
-    without tokens. The folder above is the current one.
-    """
+    """Four alike in two folders, copies among them; two of another text; alone; without tokens."""
     for name in ("d/new", "d/old"):
         (here / name).mkdir(parents=True)
     half = text(*range(0, 200, 2))

@@ -202,9 +202,7 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
 
 
 def first_of_largest(table):
-    """The smallest document of the largest bucket; of equal ones, that of the first band, and in
-    a band that of the lowest key.
-    """
+    """The smallest document of the largest bucket; of equal ones, of first band and lowest key."""
     buckets = (
         (-np.count_nonzero(band == key), number, key, int((band == key).argmax()))
         for number, band in enumerate(table.keys)

@@ -44,9 +44,7 @@ def unsynced(here, monkeypatch):
 
 
 def make_documents(folder, n, words=60):
-    """Files in threes that are 0.93 or more alike, and not at all like the others: no sane choice
-    of bands misses a pair.
-    """
+    """Files in threes that are 0.93 alike, and not like the others: any bands find all pairs."""
     chance = random.Random(n)
     folder.mkdir()
     for i in range(0, n, 3):

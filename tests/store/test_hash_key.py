@@ -57,15 +57,10 @@ def thue_morse(levels):
     return ["".join("ab"[bit ^ flip] for bit in word) for flip in (0, 1)]
 
 
-@pytest.fixture(scope="module")
-def words():
-    return colliding_words(3)
-
-
-def test_words_that_collide(run, tmp_path, words):
+def test_words_that_collide(run, tmp_path):
     """Of three words each, all different: one text without a key, and not alike with one."""
     (tmp_path / "d").mkdir()
-    for name, text in zip("ab", zip(*words, strict=True), strict=True):
+    for name, text in zip("ab", zip(*colliding_words(3), strict=True), strict=True):
         (tmp_path / "d" / name).write_text(" ".join(text))
     # What the README does not promise:
     assert [row[2] for row in run("pairs d --no-store").rows] == ["1.0"]

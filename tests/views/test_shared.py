@@ -136,9 +136,7 @@ def test_a_passage_is_found_wherever_it_stands_and_whole():
 
 @pytest.fixture
 def answers(tmp_path):
-    """Answers of 200 words to a question, of which some took passages of two sources: copied whole,
-    in another order, with a word changed here and there, reworded, and none.
-    """
+    """Answers of 200 words: copied whole, in another order, with changed words, reworded, none."""
     rng = random.Random(3)
     vocabulary = [
         f"{a}{b}" for a in "ba de fi go lu ma ne pi ro su".split() for b in "ran lek mo".split()

@@ -24,9 +24,7 @@ COMMAND += ("old.parquet", "--write", "clean/", "--removed", "removed.jsonl")
 
 
 def made_rows():
-    """Originals of 60 words in rows of four files, each with copies in which up to two words are
-    changed; and 30 old rows near some of them.
-    """
+    """Originals of 60 words in four files, copies with up to two other words, and 30 old rows."""
     rng = np.random.default_rng(5)
     originals = [[f"w{word}" for word in rng.integers(0, 5000, 60)] for _ in range(120)]
 
