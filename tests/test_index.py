@@ -296,7 +296,11 @@ def test_documents_are_indexed_again_beside_what_was_added(here, run):
     assert "documents that were added by programs" in said
     write_files(here / "docs", {"d": f"{SAME} seven eight"})
     run("index docs")
-    for ask in (lambda: open_one.query(SAME), lambda: open_one.add("x", SAME), open_one.pairs):
+    asked = (
+        lambda: open_one.query(SAME), lambda: open_one.add("x", SAME), open_one.pairs,
+        lambda: "x" in open_one,
+    )  # fmt: skip
+    for ask in asked:
         with pytest.raises(ArtifactError, match="another process has replaced") as refused:
             ask()
         assert refused.value.hint == "open it again with Index.open"

@@ -254,22 +254,28 @@ class Index:
 
         The answer is kept until something is added or removed. Of containment, a is inside b.
         """
-        whole, run = self._join(), self._run
-        if self._pairs is None:
-            index = whole.index(self._params.bands) if self.plan is not None else None
-            answer = find_near_duplicates(
-                run, whole.collection, self._params, side=whole.side, index=index
-            ).pairs
-            none = np.zeros(0, np.uint32)
-            parts = (none, none, np.zeros(0)), *answer.pieces()
-            left, right, scores = map(np.concatenate, zip(*parts, strict=True))
-            rows, at = np.unique(np.append(left, right), return_inverse=True)
-            names = np.array(whole.names(rows), object)[at]
-            same = _SAME[whole.collection.prints.compare(left, right)]
-            verified = _VERIFIED[answer.is_estimate(left, right).astype(np.int64)]
-            columns = names[: len(left)], names[len(left) :], scores.real, same, verified
-            self._pairs = Rows(Pair, columns)
-        return self._pairs
+        with self._lock:
+            whole, known = self._join(), self._pairs
+        if known is not None:
+            return known
+        run = self._run
+        index = whole.index(self._params.bands) if self.plan is not None else None
+        answer = find_near_duplicates(
+            run, whole.collection, self._params, side=whole.side, index=index
+        ).pairs
+        none = np.zeros(0, np.uint32)
+        parts = (none, none, np.zeros(0)), *answer.pieces()
+        left, right, scores = map(np.concatenate, zip(*parts, strict=True))
+        rows, at = np.unique(np.append(left, right), return_inverse=True)
+        names = np.array(whole.names(rows), object)[at]
+        same = _SAME[whole.collection.prints.compare(left, right)]
+        verified = _VERIFIED[answer.is_estimate(left, right).astype(np.int64)]
+        columns = names[: len(left)], names[len(left) :], scores.real, same, verified
+        found: Rows[Pair] = Rows(Pair, columns)
+        with self._lock:
+            if self._whole is whole:  # Nothing was added meanwhile.
+                self._pairs = found
+        return found
 
     def clusters(self) -> Groups[tuple[str, float]]:
         """Return the clusters of two or more, the largest first, as `lshdup clusters` does.
@@ -281,9 +287,12 @@ class Index:
         if self.plan is None:
             message = "containment makes no clusters: all pages that hold one template would chain"
             raise ParameterError(message, 'make them with measure="jaccard"')
-        whole, run, bands = self._join(), self._run, self._params.bands
-        collection, first = whole.collection, self._settle()[0].without_removed().collection
-        documents = first.documents
+        run, bands = self._run, self._params.bands
+        with self._lock:
+            whole, base = self._join(), self._layers[0]
+            collection, documents = whole.collection, base.collection.documents
+            if base.removed.any():
+                documents = documents.take(run, np.flatnonzero(~base.removed))
         is_first = len(collection.documents) == len(documents)
         by_name = bool(documents.docs) and (is_first or documents.parts is None)
         rule = ClusterParams(keep="" if by_name else "path-order")
@@ -378,10 +387,8 @@ class Index:
         """Flush an index of a store, and let other processes add; further calls do nothing."""
         with self._lock:
             if self._kept is not None and not self._is_closed:
-                try:
-                    self.flush()
-                finally:
-                    self._kept.close()
+                self.flush()
+                self._kept.close()
             self._is_closed = True
 
     def __enter__(self) -> Self:
@@ -454,6 +461,7 @@ class Index:
     def _known(self, names: Iterable[str]) -> list[str]:
         """Return which of some names documents have."""
         with self._lock:
+            self._look()
             names = list(names)
             is_known = np.array([name in self._waiting for name in names], bool)
             for layer in self._layers:
