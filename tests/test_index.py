@@ -17,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup
+from lshdup.api import index as index_module
 from lshdup.api import kept, layers
 from lshdup.errors import ArtifactError, InputError, ParameterError
+from lshdup.pipeline import find_near_duplicates
 from tests import reference
 from tests.conftest import Result, many
 from tests.running import run_program
@@ -265,8 +267,10 @@ def test_files_that_are_gone_are_estimated(here, run):
     (here / "docs/a").unlink()
     index = lshdup.Index.open(".lshdup")
     found = index.query(text, 0.7)
-    # The set of a is that of its copy, which is still there.
     assert found[:2] == exact[:2]
+    # The set of a is that of its copy, which is still there.
+    shorter = {name: verified for name, *_, verified in index.query(" ".join(words[:396]), 0.7)}
+    assert shorter == {"docs/a": "exact", "docs/copy": "exact", "docs/b": "estimate"}
     assert (found[2].name, found[2].verified) == ("docs/b", "estimate")
     spread = (exact[2].similarity * (1 - exact[2].similarity) / 128) ** 0.5
     assert abs(found[2].similarity - exact[2].similarity) < 5 * spread
@@ -305,15 +309,15 @@ def test_documents_are_indexed_again_beside_what_was_added(here, run):
             ask()
         assert refused.value.hint == "open it again with Index.open"
     again = lshdup.Index.open(".lshdup")
-    found = {name: score for name, score, *_ in again.query(SAME, 0.5)}
+    found = [(name, score) for name, score, *_ in again.query(SAME, 0.5)]
     # docs/d is what was indexed last; what was removed stays so.
-    assert found == {"docs/a": 1.0, "memory": 1.0, "docs/d": 4 / 6}
+    assert found == [("docs/a", 1.0), ("memory", 1.0), ("docs/d", 4 / 6)]
     run("index docs -k 2")
     with pytest.raises(ArtifactError, match="was added with tokens word k 3; the store has") as no:
         lshdup.Index.open(".lshdup")
     assert "lshdup index DOCS" in no.value.hint
     run("index docs")
-    assert {name for name, *_ in lshdup.Index.open(".lshdup").query(SAME, 0.5)} == found.keys()
+    assert [each[:2] for each in lshdup.Index.open(".lshdup").query(SAME, 0.5)] == found
 
 
 def test_a_store_of_texts_is_opened_from_anywhere(here, monkeypatch):
@@ -428,3 +432,16 @@ def test_containment():
     assert [tuple(pair)[:3] for pair in index.pairs()] == [
         ("small", "part", 1.0), ("part", "whole", 1.0), ("small", "whole", 1.0)
     ]  # fmt: skip
+
+
+def test_pairs_are_not_kept_if_something_is_added_meanwhile(monkeypatch):
+    index = lshdup.Index.open({"a": SAME, "b": SAME})
+
+    def find(*arguments, **options):
+        monkeypatch.undo()
+        index.add("c", SAME)
+        return find_near_duplicates(*arguments, **options)
+
+    monkeypatch.setattr(index_module, "find_near_duplicates", find)
+    assert len(index.pairs()) == 1
+    assert len(index.pairs()) == 3
