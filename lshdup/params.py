@@ -104,6 +104,9 @@ class _Params:
         """Raise ParameterError for a value of another type than the default has."""
         for each in fields(self):  # type: ignore[arg-type]
             value, kind = getattr(self, each.name), type(each.default)
+            if hasattr(value, "item"):  # NumPy's number, which JSON does not know.
+                value = value.item()
+                object.__setattr__(self, each.name, value)
             what, wanted = _KINDS.get(kind, (f"a {kind.__name__}", kind))
             fits = isinstance(value, wanted) and isinstance(value, bool) == (kind is bool)
             # A header may hold an integer that no float can be.

@@ -1,6 +1,4 @@
-"""What several test files share: the sample corpus, pages of shingle ids, and a way to run the
-program as a person does.
-"""
+"""What tests share: the sample corpus, pages of shingle ids, and runs of the program."""
 
 import gc
 import importlib
@@ -37,9 +35,7 @@ def many(examples):
 
 
 def part(cases, of):
-    """Return the cases of a table that are tried: one of each `of` in a row, from another place in
-    each row, or all.
-    """
+    """Return one case of each `of` in a row, from another place in each row, or all cases."""
     cases = list(cases)
     rows = enumerate(range(0, len(cases), of))
     return cases if WHOLE else [cases[min(start + row % of, len(cases) - 1)] for row, start in rows]
@@ -141,9 +137,7 @@ def _reasons(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
-    """Where LSHDUP_REQUIRE, extras separated by commas, is set, a test that may not be skipped and
-    is skipped fails the run.
-    """
+    """Fail a run with LSHDUP_REQUIRE=EXTRA,… in which a test is skipped that may not be skipped."""
     required = os.environ.get("LSHDUP_REQUIRE")
     if required and not all(
         may_be_skipped(reason, required.split(",")) for reason in _reasons(session.config)
@@ -232,9 +226,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused(here, monkeypatch, capsys):
-    """Run `lshdup` in this process and the folder of a test, as a line that ends with exit code 2
-    before anything is printed; return what it says, without breaks of lines.
-    """
+    """Run a line here that ends with exit code 2 and prints nothing; return what it says."""
     from lshdup.cli.main import main
 
     def refused(*arguments):
@@ -313,9 +305,7 @@ def small_disk(tmp_path):
 
 
 def killed_behind_segments(*arguments, batch, parts):
-    """Run the program in the current folder until so many batches of so many documents are in its
-    memo, and kill it there.
-    """
+    """Run the program here, and kill it once so many batches of documents are in its memo."""
     script = f"""
 import os, signal, lshdup.sources.text_batches, lshdup.store.memo
 lshdup.sources.text_batches.BATCH_DOCUMENTS, lshdup.store.memo.PATIENCE = {batch}, 0.0

@@ -1,6 +1,4 @@
-"""Small writers of office documents, for tests: one text as PDF, DOCX, ODT, RTF, EPUB, PPTX, XLSX
-and mail; and damaged ones.
-"""
+"""Small writers of office documents: one text in each format, and damaged ones."""
 
 import hashlib
 import io
@@ -238,9 +236,7 @@ def _pdf_string(line):
 
 
 def hyphenated(paragraph, width):
-    """Lines of exactly `width` where a word can be cut: as a typesetter's, with a hyphen at the
-    end.
-    """
+    """Lines of exactly `width` where a word can be cut, with a hyphen at the end."""
     lines, line = [], ""
     for word in paragraph.split():
         while len(line) + len(word) + 1 > width:
@@ -284,9 +280,7 @@ def rc4(key, data):
 
 
 def ole(streams):
-    """A compound file (version 3, 512-byte sectors) of root streams; all are padded to 4,096 bytes,
-    so that no mini stream is needed.
-    """
+    """A compound file of root streams, padded to 4,096 bytes, so that no mini stream is needed."""
     free, end, fat_mark, none = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD, 0xFFFFFFFF
     sizes = [max(4096, -(-len(content) // 512) * 512) for content in streams.values()]
     body = b"".join(map(bytes.ljust, streams.values(), sizes, [b"\0"] * len(sizes)))

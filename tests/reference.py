@@ -1,6 +1,4 @@
-"""The definitions again, slow and obvious, sharing no code with lshdup: what every kernel and the
-whole program are held against.
-"""
+"""The definitions again, slow and obvious, without code of lshdup: what all is held against."""
 
 import hashlib
 import html.parser
@@ -93,9 +91,7 @@ def is_ignorable(c):
 
 
 def rejoined(text, always=False):
-    """The text with the words whole that hyphens break at the ends of lines, if enough lines end
-    so.
-    """
+    """The text without hyphens that break words at line ends, if enough lines end so."""
     made, broken, at = "", 0, 0
     while at < len(text):
         if text[at] in "-\u2010\u00ad":
@@ -153,9 +149,7 @@ def word_tokens(text, symbols=False):
 
 
 def reached(tokens):
-    """What each token counts for in a shingle: itself, and, in a script without spaces, the next
-    ones of its run.
-    """
+    """The tokens that each token counts for: itself, and in some scripts the next of its run."""
     reach = [REACH.get(ord(t[0]), 0) * (unicodedata.category(t[0])[0] in "LN") for t in tokens]
     found = []
     for at, token in enumerate(tokens):
@@ -315,9 +309,7 @@ def all_insides(sets, threshold):
 
 
 def folder_sets(folder):
-    """name -> set of word 3-shingles as tuples of tokens, of a folder of UTF-8 and Latin-1 texts
-    and pages.
-    """
+    """{name: set of word 3-shingles, as tuples} of a folder of texts in UTF-8 or Latin-1."""
     sets = {}
     for at, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".")]

@@ -122,9 +122,7 @@ def as_variables(arguments):
 
 
 def clean_environment():
-    """The variables that are there, with this checkout on Python's path, and without lshdup's and a
-    terminal's.
-    """
+    """The variables without lshdup's and a terminal's, with this checkout on Python's path."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "")  # by which it is known what a test reaches
     return {**_fixed(os.environ), "PYTEST_CURRENT_TEST": test, "PYTHONPATH": str(ROOT)}
 

@@ -204,7 +204,8 @@ def test_matrices_without_sense_are_refused():
         ("num_bands", -1, "at least 1"), ("min_tokens", -1, "from 0 to "),
         ("ignore_common", 5.5, "a share"), ("bag", "yes", "true or false"),
         ("jobs", -1, "at least 1"), ("jobs", "2", "a whole number"),
-        ("templates", "a b", "a list of str"), ("nonsense", 1, None),
+        ("templates", "a b", "a list of str"), ("templates", 5, "a list of str"),
+        ("hash_key", 5, "a text"), ("nonsense", 1, None),
     ],
 )  # fmt: skip
 def test_errors_speak_of_keywords(keyword, value, said):

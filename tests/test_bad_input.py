@@ -1,6 +1,4 @@
-"""What real folders hold besides texts, and what someone may put there: no crash, no wrong answer,
-nothing skipped in silence.
-"""
+"""What folders hold besides texts: no crash, no wrong answer, nothing skipped in silence."""
 
 import contextlib
 import gzip
@@ -137,9 +135,7 @@ def test_a_document_is_what_it_is_or_is_said_to_be_left_out(name):
 
 
 def test_a_folder_of_everything(run, tmp_path):
-    """The answer is that of brute force over what is text; every other file is counted, and named
-    by -v, in clean lines.
-    """
+    """Pairs are those of brute force over all texts; other files are counted, and named by -v."""
     folder = tmp_path / "all"
     (folder / "sub/deeper").mkdir(parents=True)
     contents = {name: CONTENTS[name] for name in KNOWN}
@@ -215,9 +211,7 @@ def here(tmp_path, monkeypatch):
 
 
 def dig(name, depth, text):
-    """Folders of that name inside each other, below `deep`, each with a file; relative, because
-    their paths are too long to be used.
-    """
+    """Folders inside each other, below `deep`, with a file each, by paths that stay short."""
     os.mkdir("deep")
     at = os.open("deep", os.O_RDONLY)
     for level in range(depth):
@@ -256,7 +250,6 @@ def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
 
 
 def test_links_to_what_is_no_file(here):
-    os.mkdir("d")
     write_files(here, dict.fromkeys(("d/file", "elsewhere"), "text"))
     links = {"zero": "/dev/zero", "self": "self", "nowhere": "no-such-file", "again": "../d"}
     for name, target in (links | {"the-same": "file", "link": "../elsewhere"}).items():
@@ -275,9 +268,7 @@ LABELS = "punycode idna unicode_escape utf-7 rot13 hex utf-16 no-such-thing".spl
 
 @pytest.mark.parametrize("label", [*LABELS, "x" * 1500])
 def test_pages_declare_encodings_of_pages(label):
-    """Python has codecs under any name, and some take time that grows with the square of the text;
-    an unknown label is as good as none.
-    """
+    """Some codecs of Python take a square of the time; an unknown label is as good as none."""
     body = "Ein Märchen für große Käfer, die über die Brücke gehen und süße Äpfel mögen. " * 400
     declaring, plain = (
         decode(f"<html><head>{head}</head><body>{body}-</body></html>".encode("cp1252"), b"a.html")
@@ -368,9 +359,7 @@ tells_memory = pytest.mark.skipif(
 @pytest.mark.long
 @tells_memory
 def test_large_documents_take_little_memory_however_many_threads(tmp_path):
-    """Four documents, each above what may be under way at once: the scratch memory of one, the sets
-    of all.
-    """
+    """Of four large documents: the scratch memory of one, the sets of all."""
     text = " ".join([f"{i * 7919 % 1_000_003:06}" for i in range(3_000_000)]).encode()
     write_files(tmp_path, {name: name.encode() + text for name in "abcd"})
     (tmp_path / "small").write_text("small")

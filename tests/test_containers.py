@@ -44,9 +44,7 @@ PACKERS = {".gz": gzip.compress, ".zst": zstd.compress, ".bz2": bz2.compress}
 
 
 def content_of(name, number):
-    """Return a container of two documents, the texts `number` and `number` + 1 in version 1 and 2,
-    and the names of both documents.
-    """
+    """Return a container of the texts `number` and `number` + 1, and their names."""
     one, two = text(number, 1), text(number + 1, 2)
     files = [("a/one.txt", one.encode()), ("two.txt.gz", gzip.compress(two.encode()))]
     of_files = [f"{name}/a/one.txt", f"{name}/two.txt.gz"]

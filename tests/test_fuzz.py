@@ -1,6 +1,4 @@
-"""The fuzzer for some seconds (`python -m tests.fuzz` runs as long as it is told to), and what it
-found once, by name.
-"""
+"""The fuzzer for some seconds, and what it has found, by name."""
 
 import json
 import os
@@ -48,9 +46,7 @@ def test_pages():
 
 
 def fuzz(folder, *arguments):
-    """Run the fuzzer in a process of its own, as for the long run: what reads or writes outside its
-    arrays kills the process. Return what it says.
-    """
+    """Run the fuzzer in a process, which writes outside of arrays would kill; return its words."""
     command = [sys.executable, "-m", "tests.fuzz", *map(str, arguments)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
@@ -87,9 +83,7 @@ def test_guided_by_coverage(tmp_path, name):
 
 
 def test_text_that_outgrows_its_room_by_a_hair():
-    """The last eight bytes of a token were loaded from behind the array; found by a fence behind
-    it.
-    """
+    """The last bytes of a token were loaded from behind the array, as a fence there found."""
     text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
     script = f"""
 import numpy as np
@@ -106,9 +100,7 @@ print(whole, outcomes.tolist())"""
 
 
 def test_rows_of_comments_are_read_once():
-    """Whether a page begins with `<html` took time exponential in the comments before it: no test
-    would end.
-    """
+    """To look for `<html` took time exponential in the comments before it."""
     assert decode(b"<!---->" * 500 + b"text", b"a.txt").utf8.startswith(b"<!---->")
     page = b"<!----> \n" * 400 + b"<html>text"
     assert decode(page, b"a.txt").form == Form.MARKUP
@@ -126,9 +118,7 @@ def test_rows_of_comments_are_read_once():
     ids=["few", "repeated", "with a key", "very many"],
 )
 def test_many_ids_with_equal_leading_bits(values, secret):
-    """Adversarial sets cost n log n at worst, and are the same sets; sorting the last one by
-    insertion would take 10^12 steps.
-    """
+    """Adversarial sets cost n log n; to sort the last one by insertion would take 10^12 steps."""
     shuffled = np.array([*values, 0, (1 << 64) - 1], np.uint64)
     np.random.default_rng(1).shuffle(shuffled)
     batch = TextBatch.of([0], [" ".join(map(str, shuffled.tolist())).encode()])
@@ -194,9 +184,7 @@ def test_members_that_are_many_or_twice_or_out_of_place(saved):
 
 
 def test_offsets_that_wrap_are_out_of_range():
-    """start + size was below the end because it had wrapped; four of them together had size 0, and
-    the copy ran through all memory.
-    """
+    """start + size was below the end because it had wrapped: all memory was copied."""
     high = 1 << 62
     offsets = np.array([0, high, -high - 5], np.int64)
     with pytest.raises(IndexError):

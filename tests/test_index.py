@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lshdup
-from lshdup.api import index as index_module
+from lshdup.api import index as api_index
 from lshdup.api import kept, layers
 from lshdup.errors import ArtifactError, InputError, ParameterError
-from lshdup.pipeline import find_near_duplicates
+from lshdup.store import npz
 from tests import reference
 from tests.conftest import Result, many
 from tests.running import run_program
@@ -191,11 +191,15 @@ with lshdup.Index.open({"first": sys.argv[1]}, store="kept") as index:
 """
     command = [sys.executable, "-c", script, SAME]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    # One that is killed while it writes leaves this.
+    (here / "kept/added/.lshdup-0123abcd.tmp").touch()
     with lshdup.Index.open("kept") as index:
         assert {name for name, *_ in index.query(SAME)} == {f"n{n}" for n in range(200)}
         index.add("late", SAME)
     assert len(lshdup.Index.open("kept")) == 201
-    assert len(list((here / "kept/added").iterdir())) <= 3  # small segments are written again
+    names = [each.name for each in (here / "kept/added").iterdir()]
+    assert len(names) <= 3  # Small segments are written again.
+    assert all(name.endswith(".npz") for name in names)
 
 
 def test_two_processes_read_while_one_adds(here):
@@ -222,7 +226,7 @@ print(index.pairs()[:1], len(index))
             out, err = each.communicate(timeout=60)
             assert (each.returncode, err) == (0, "")
             assert out.endswith("300\n")
-        with pytest.raises(ArtifactError, match=r"another lshdup run .* is writing to kept"):
+        with pytest.raises(ArtifactError, match=r"another lshdup run .* is writing to "):
             lshdup.Index.open("kept").add("no", SAME)
 
 
@@ -346,6 +350,52 @@ def test_a_store_of_texts_is_opened_from_anywhere(here, monkeypatch):
         lshdup.Index.open("../kept")
 
 
+def test_what_is_removed_stays_so_from_anywhere(here, run, monkeypatch):
+    """Of files, names as they are printed depend on the current folder; an open index does not."""
+    write_files(here / "docs", {"a": SAME, "b": SAME, "c": SAME})
+    run("index docs")
+    (here / "elsewhere").mkdir()
+    with lshdup.Index.open(".lshdup") as index:
+        index.remove("docs/a")
+        index.add("memory", SAME)
+        monkeypatch.chdir("elsewhere")
+        assert [each.name for each in index.query(SAME)] == ["docs/b", "docs/c", "memory"]
+    with lshdup.Index.open("../.lshdup") as index:
+        assert list(index) == ["../docs/b", "../docs/c", "memory"]
+        with pytest.raises(InputError, match="there is a document called 'docs/b' already"):
+            index.add("docs/b", SAME)
+        index.remove("../docs/b")
+    monkeypatch.chdir(here)
+    assert list(lshdup.Index.open(".lshdup")) == ["docs/c", "memory"]
+
+
+def test_pairs_that_were_sought_meanwhile_are_not_kept(monkeypatch):
+    index = lshdup.Index.open({"a": SAME})
+
+    def search(*arguments, **options):
+        monkeypatch.undo()
+        index.add("b", SAME)  # as another thread does
+        return find(*arguments, **options)
+
+    find = api_index.find_near_duplicates
+    monkeypatch.setattr(api_index, "find_near_duplicates", search)
+    assert index.pairs() == []
+    assert [(a, b) for a, b, *_ in index.pairs()] == [("a", "b")]
+
+
+def test_an_index_that_cannot_be_closed_keeps_what_was_added(here):
+    index = lshdup.Index.open({"a": SAME}, store="kept")
+    index.add("b", SAME)
+    full = mock.patch.object(npz, "save", side_effect=ArtifactError("the disk is full", ""))
+    with full, pytest.raises(ArtifactError, match="the disk is full"):
+        index.close()
+    with pytest.raises(ArtifactError, match="is writing to") as refused:
+        lshdup.Index.open("kept").add("c", SAME)
+    assert refused.value.hint == "wait until it is done"
+    index.close()
+    assert list(lshdup.Index.open("kept")) == ["a", "b"]
+
+
 WRONG = [
     (lambda i: i.query(None), InputError, "text of document '0' is null, not str"),
     (lambda i: i.query(b"one"), InputError, "is bytes, not str"),
@@ -432,16 +482,3 @@ def test_containment():
     assert [tuple(pair)[:3] for pair in index.pairs()] == [
         ("small", "part", 1.0), ("part", "whole", 1.0), ("small", "whole", 1.0)
     ]  # fmt: skip
-
-
-def test_pairs_are_not_kept_if_something_is_added_meanwhile(monkeypatch):
-    index = lshdup.Index.open({"a": SAME, "b": SAME})
-
-    def find(*arguments, **options):
-        monkeypatch.undo()
-        index.add("c", SAME)
-        return find_near_duplicates(*arguments, **options)
-
-    monkeypatch.setattr(index_module, "find_near_duplicates", find)
-    assert len(index.pairs()) == 1
-    assert len(index.pairs()) == 3

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from lshdup.cli.columns import COMPARISON
 from tests.conftest import ROOT, require
-from tests.running import clean_environment
+from tests.running import clean_environment, shell
 
 anyio = require("mcp", "anyio")
 mcp = require("mcp", "mcp")
@@ -304,10 +305,11 @@ def test_what_is_outside_is_not_there(tmp_path):
         else:
             assert refusal(answer).startswith("one of text and path is needed\n")
     assert "secret" not in json.dumps([each.structured_content for each in answers])
-    (again,) = ask(
-        "docs", questions=[("find_near_duplicates", {"path": "docs/\\xff\n"})], cwd=tmp_path
-    )
-    assert [row["name"] for row in again.structured_content["rows"]] == ["docs/a", "docs/inside/b"]
+    # As rows have the name, and as the text has it.
+    spelled = [("find_near_duplicates", {"path": f"docs/\\xff{end}"}) for end in ("\n", "\\n")]
+    for again in ask("docs", questions=spelled, cwd=tmp_path):
+        names = [row["name"] for row in again.structured_content["rows"]]
+        assert names == ["docs/a", "docs/inside/b"]
 
 
 REFUSED = {
@@ -330,11 +332,13 @@ def test_questions_that_are_wrong(tmp_path):
     (tmp_path / "a").write_text("some words of a text")
     (tmp_path / "picture").write_bytes(b"\0\1\2")
     cases = [(name, *case) for name, those in REFUSED.items() for case in those]
+    cases += [("find_near_duplicates", {"path": "long" * 100_000}, "longlong")]
     empty = [("find_near_duplicates", {"text": "--- !"}), ("find_passages", {"text": "--- !"})]
     answers = ask(".", questions=[*(case[:2] for case in cases), *empty], cwd=tmp_path)
     for case, answer in zip(cases, answers, strict=False):
         message, _, hint = refusal(answer).partition("\n")
         assert case[2] in message
+        assert len(message + hint) <= 2003
         assert hint
     near, passages = answers[-2:]
     assert text_of(near) == "the text has no words to compare\nskipped: 1 binary"
@@ -413,13 +417,19 @@ def test_command_lines_that_are_refused(tmp_path, refused, monkeypatch):
     assert "no documents were named" in refused("mcp")
     assert "--files-from cannot be" in refused("mcp", "--files-from", "-")
     assert "docs/s would be written, which is below" in refused("mcp", "docs", "--store", "docs/s")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    assert "or with TMPDIR" in refused("mcp", ".")
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "mcp_types", None)
-    said = refused("mcp", "docs")
-    assert "pip install 'lshdup[mcp]'" in said
-    assert "the Python SDK of MCP is missing" in said
+    with monkeypatch.context() as patched:
+        patched.setenv("TMPDIR", str(tmp_path))
+        patched.setattr("tempfile.tempdir", None)
+        assert "or with TMPDIR" in refused("mcp", ".")
+    python = shlex.quote(sys.executable)
+    lacks = "import sys; sys.modules['mcp_types'] = None; sys.argv = ['lshdup', 'mcp', 'docs']; "
+    start = "from lshdup.cli.main import program; program()"
+    for line, said in {
+        f'{python} -c "{lacks}{start}"': b"pip install 'lshdup[mcp]'",
+        f"{python} -m lshdup mcp docs <&-": b"standard input or standard output is closed",
+        f"{python} -m lshdup mcp docs >&-": b"standard input or standard output is closed",
+    }.items():
+        done = shell(line, tmp_path)
+        assert (done.returncode, done.stdout) == (2, b""), done
+        assert said in done.stderr
     assert [*tmp_path.iterdir()] == [tmp_path / "docs"]

@@ -1,6 +1,4 @@
-"""What a run may not read or write: files, folders, stores. Root may do everything: there, the
-program runs without that right.
-"""
+"""What a run may not read or write; root runs without its right to do everything."""
 
 import ctypes
 import os
@@ -21,9 +19,7 @@ PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 
 @pytest.fixture(scope="module")
 def ordinary(tmp_path_factory):
-    """A keyword argument of `run_program` by which a run has no rights but those that permissions
-    give to its user.
-    """
+    """A keyword argument of `run_program` by which a run has only the rights of permissions."""
     if os.geteuid():
         return {}
     libc = ctypes.CDLL(None)

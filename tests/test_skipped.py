@@ -1,6 +1,4 @@
-"""Which tests may be skipped where LSHDUP_REQUIRE says what must be there, and which examples CI
-draws.
-"""
+"""Tests that may be skipped with LSHDUP_REQUIRE, and the examples that CI draws."""
 
 import re
 import subprocess

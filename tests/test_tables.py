@@ -264,6 +264,12 @@ def test_a_bad_table_is_refused_with_its_row(cells, options, said):
             assert hint in refused.value.hint
 
 
+class Lazy:
+    """A table of polars that is not collected yet."""
+
+    __module__, columns = "polars.lazyframe.frame", ["text"]
+
+
 def test_what_is_no_table_or_column_is_refused():
     pd = require("pandas", "pandas")
     twice = pd.DataFrame([["a", "b"]], columns=["text", "text"])
@@ -272,6 +278,7 @@ def test_what_is_no_table_or_column_is_refused():
         (twice, {}, InputError, "the table has two columns 'text'"),
         (pd.DataFrame({"text": pd.array(["a", None], "string")}), {}, InputError, "'1' is null"),
         (labels, {}, InputError, "two documents have one name in the index of the Series"),
+        (Lazy(), {}, InputError, "documents are given as Lazy"),
         (np.array("a"), {}, InputError, "documents are given as ndarray"),
         (np.array([["a"]]), {}, InputError, "documents are given as ndarray"),
         (["a"], {"id_field": "n"}, ParameterError, "text_field and id_field are of files"),

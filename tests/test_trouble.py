@@ -43,7 +43,6 @@ GONE = OSError(errno.EIO, "Input/output error")
 @pytest.fixture
 def here(here):
     """Three near-duplicates."""
-    Path("d").mkdir()
     write_files(".", {f"d/{number}": f"{TEXT} {number}" for number in range(3)})
     return here
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple, Self, Unpack
 
@@ -133,7 +133,7 @@ class Index:
         self._is_closed = False
         self._lock = threading.RLock()
         self._whole: Layer | None = None
-        self._pairs: Rows[Pair] | None = None
+        self._pairs: tuple[Layer, Rows[Pair]] | None = None  #: and the documents that they are of
 
     @classmethod
     def open(
@@ -176,7 +176,7 @@ class Index:
             bands = BandParams(threshold, recall, bands=num_bands or 0)
             params = replace(params, bands=bands, pairs=PairParams(measure=measure))
             run, is_banded = run_of(options), measure == "jaccard"
-            path = Path(documents) if isinstance(documents, str | os.PathLike) else None
+            path = Path(documents).absolute() if isinstance(documents, str | os.PathLike) else None
             if path is not None and Store(path).is_ours():
                 if store is not None:
                     message = f"{path} is a store, and store is given too"
@@ -188,7 +188,7 @@ class Index:
             if store is None:
                 layer = Layer(run, collect_documents(run, documents, params, options))
                 return cls(run, params, layer)
-            made = Store(Path(store), params.shingle.secret)
+            made = Store(Path(store).absolute(), params.shingle.secret)
             _make_store(run, made, documents, params, options)
             return cls._of_store(run, params, made, {})
 
@@ -254,28 +254,22 @@ class Index:
 
         The answer is kept until something is added or removed. Of containment, a is inside b.
         """
-        with self._lock:
-            whole, known = self._join(), self._pairs
-        if known is not None:
-            return known
-        run = self._run
-        index = whole.index(self._params.bands) if self.plan is not None else None
-        answer = find_near_duplicates(
-            run, whole.collection, self._params, side=whole.side, index=index
-        ).pairs
-        none = np.zeros(0, np.uint32)
-        parts = (none, none, np.zeros(0)), *answer.pieces()
-        left, right, scores = map(np.concatenate, zip(*parts, strict=True))
-        rows, at = np.unique(np.append(left, right), return_inverse=True)
-        names = np.array(whole.names(rows), object)[at]
-        same = _SAME[whole.collection.prints.compare(left, right)]
-        verified = _VERIFIED[answer.is_estimate(left, right).astype(np.int64)]
-        columns = names[: len(left)], names[len(left) :], scores.real, same, verified
-        found: Rows[Pair] = Rows(Pair, columns)
-        with self._lock:
-            if self._whole is whole:  # Nothing was added meanwhile.
-                self._pairs = found
-        return found
+        whole, run, known = self._join(), self._run, self._pairs
+        if known is None or known[0] is not whole:  # Another thread may have added since.
+            index = whole.index(self._params.bands) if self.plan is not None else None
+            answer = find_near_duplicates(
+                run, whole.collection, self._params, side=whole.side, index=index
+            ).pairs
+            none = np.zeros(0, np.uint32)
+            parts = (none, none, np.zeros(0)), *answer.pieces()
+            left, right, scores = map(np.concatenate, zip(*parts, strict=True))
+            rows, at = np.unique(np.append(left, right), return_inverse=True)
+            names = np.array(whole.names(rows), object)[at]
+            same = _SAME[whole.collection.prints.compare(left, right)]
+            verified = _VERIFIED[answer.is_estimate(left, right).astype(np.int64)]
+            columns = names[: len(left)], names[len(left) :], scores.real, same, verified
+            self._pairs = known = whole, Rows(Pair, columns)
+        return known[1]
 
     def clusters(self) -> Groups[tuple[str, float]]:
         """Return the clusters of two or more, the largest first, as `lshdup clusters` does.
@@ -349,7 +343,7 @@ class Index:
                 message = f"there is a document called {name!r} already"
                 raise InputError(message, "remove it first, or give the text another name")
             self._waiting |= checked
-            if definition.tokens == "ids" or max(map(len, checked.values()), default=0) > _LARGE:
+            if max(map(len, checked.values()), default=0) > _LARGE:
                 try:
                     self._settle()  # It may be refused.
                 except LshdupError:
@@ -366,7 +360,7 @@ class Index:
                 number, row = self._place(layers, name)
                 layers[number].removed[row] = True
                 if number < len(layers) - len(self._new):
-                    self._gone.append(os.fsencode(str(name)))
+                    self._gone.append(layers[number].collection.documents.names[row])
 
     # --- the store --------------------------------------------------------------------------------
 
@@ -384,7 +378,10 @@ class Index:
                 self._new, self._gone = (), []
 
     def close(self) -> None:
-        """Flush an index of a store, and let other processes add; further calls do nothing."""
+        """Flush an index of a store, and let other processes add; further calls do nothing.
+
+        If that fails, the index stays open, and keeps what was added.
+        """
         with self._lock:
             if self._kept is not None and not self._is_closed:
                 self.flush()
@@ -432,7 +429,8 @@ class Index:
         with self._lock:
             self._look()
             if self._kept is not None:
-                self._kept.hold()
+                with in_keywords():
+                    self._kept.hold()
             self._whole = self._pairs = None
             yield
 
@@ -464,14 +462,15 @@ class Index:
             self._look()
             names = list(names)
             is_known = np.array([name in self._waiting for name in names], bool)
-            for layer in self._layers:
-                is_known |= layer.find_names(map(os.fsencode, names)) >= 0
+            for layer, stored in product(self._layers, (False, True)):
+                is_known |= layer.find_names(map(os.fsencode, names), stored=stored) >= 0
             return [names[at] for at in np.flatnonzero(is_known).tolist()]
 
     def _place(self, layers: tuple[Layer, ...], name: str | int) -> tuple[int, int]:
         """Return the layer of a document, and its number there. Raise KeyError for none."""
-        for number, layer in enumerate(layers):
-            if (row := int(layer.find_names([os.fsencode(str(name))])[0])) >= 0:
+        names = [os.fsencode(str(name))]
+        for stored, (number, layer) in product((False, True), enumerate(layers)):
+            if (row := int(layer.find_names(names, stored=stored)[0])) >= 0:
                 return number, row
         raise unknown_name(name, self)
 

@@ -76,7 +76,7 @@ class Kept:
                 for each in layers:
                     each.remove(segment.removed)
                 if segment.base != layers[0].collection.identity:  # What was indexed is newer.
-                    layer.removed[layers[0].find_names(layer.table) >= 0] = True
+                    layer.removed[layers[0].find_names(layer.table, stored=True) >= 0] = True
                 layers.append(layer)
                 loaded[name] = segment, layer
         self._loaded, self.layers = loaded, tuple(layers)
@@ -110,7 +110,7 @@ class Kept:
             replaced.append(names.pop())
             gone += self._loaded[replaced[-1]][0].removed
         table = StringTable.from_strings(dict.fromkeys(gone))
-        known = [each.table.match(table) >= 0 for each in (base, *kept)]
+        known = [each.collection.documents.names.match(table) >= 0 for each in (base, *kept)]
         gone = table.strings_at(np.flatnonzero(np.any(known, axis=0)))
         filled = [part for part in parts if len(part)]
         nothing = Layer(self._run, base.collection.take(self._run, np.zeros(0, np.int64)))

@@ -95,16 +95,20 @@ class Layer:
         """Return the names of all documents that are not removed."""
         return self.names(np.flatnonzero(~self.removed))
 
-    def find_names(self, names: Iterable[bytes]) -> NDArray[np.int64]:
-        """Return the document of each name that is not removed, or -1: int64 array."""
-        rows = self.table.match(StringTable.from_strings(names))
+    def find_names(self, names: Iterable[bytes], *, stored: bool = False) -> NDArray[np.int64]:
+        """Return the document of each name that is not removed, or -1: int64 array.
+
+        stored : whether names are those of the store, which are the same from any current folder.
+        """
+        table = self.collection.documents.names if stored else self.table
+        rows = table.match(StringTable.from_strings(names))
         there = np.flatnonzero(rows >= 0)
         rows[there[self.removed[rows[there]]]] = -1
         return rows
 
     def remove(self, names: Iterable[bytes]) -> None:
-        """Mark the documents of some names as removed, as far as they are here."""
-        rows = self.find_names(names)
+        """Mark the documents of some names of the store as removed, as far as they are here."""
+        rows = self.find_names(names, stored=True)
         self.removed[rows[rows >= 0]] = True
 
     def whole(self) -> "Layer":

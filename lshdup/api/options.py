@@ -14,7 +14,7 @@ from lshdup.base.wording import did_you_mean
 from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import build_filter, filter_collection
-from lshdup.collection.from_texts import Texts, collect_texts
+from lshdup.collection.from_texts import Texts, check_text, collect_texts
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.params import (
     FEW_TOKENS,
@@ -76,7 +76,8 @@ def collect_documents(
     if not is_filtered:
         is_made = collection.signatures is not None
         return collection if is_made else sketch_collection(run, collection, params.sketch)
-    texts = list(map(str.encode, options.get("templates", ())))
+    listed = enumerate(options.get("templates", ()))
+    texts = [check_text(f"templates[{at}]", text, params.shingle) for at, text in listed]
     template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
     least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
     requested = ShingleFilter.requested(template, options.get("ignore_common", 0.0), least)
@@ -137,9 +138,15 @@ def params_of(perms: int, options: Options, *others: str) -> Params:
             must = "at least 1" if is_whole else "a whole number"
             message = f"{name} is {value!r}; it must be {must}"
             raise ParameterError(message, "or None, for the default")
-    if isinstance(options.get("templates"), str):
-        message = f"templates is {options['templates']!r}; it must be a list of str"
-        raise ParameterError(message)
+    templates, key = options.get("templates", ()), options.get("hash_key", "")
+    is_list = isinstance(templates, Iterable) and not isinstance(templates, str | bytes)
+    for name, given, fits, must in (
+        ("templates", templates, is_list, "a list of str"),
+        ("hash_key", key, isinstance(key, str), "a text"),
+    ):
+        if not fits:
+            message = f"{name} is {given!r}; it must be {must}"
+            raise ParameterError(message)
     shingle = ShingleParams(
         options.get("tokens", "word"),
         options.get("k") or 0,
@@ -151,7 +158,7 @@ def params_of(perms: int, options: Options, *others: str) -> Params:
         markup=options.get("markup", "auto"),
         mail=options.get("mail", False),
         min_tokens=options.get("min_tokens", 0),
-        secret=os.fsencode(options.get("hash_key", "")),
+        secret=os.fsencode(key),
     )
     sketch = SketchParams(options.get("scheme", "fast"), perms, options.get("seed", 1))
     fields = DocumentParams(
@@ -194,5 +201,6 @@ def in_keywords() -> Iterator[None]:
     except ParameterError as error:
         raise ParameterError(name_keywords(error.message), name_keywords(error.hint)) from None
     except ArtifactError as error:  # Its hint is a command to type.
-        hint = error.hint.replace(RERUN, "run `lshdup index DOCS`")
+        hint = error.hint.replace(RERUN, "run `lshdup index DOCS`").replace("--store DIR", "store")
+        hint = re.sub(r"( \(LSHDUP_WAIT=SECONDS\))?, or use .*", "", hint)
         raise ArtifactError(name_keywords(error.message), hint) from None

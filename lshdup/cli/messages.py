@@ -153,8 +153,10 @@ def say_nothing(session: "Session", collection: "Collection", compared: int, lea
     where = join_names((printable(name) for name in documents), 3) if documents else "the last run"
     what = "nothing to compare" if least > 1 else "no document can be compared"
     if not inputs:
-        remedy = "name files, or folders that hold some"
-        console.report_nothing(what, f"there is no file in {where}", remedy)
+        missing, remedy = "file", "name files, or folders that hold some"
+        if collection.documents.record_files.streams:
+            missing, remedy = "record", "send some, or name files that hold some"
+        console.report_nothing(what, f"there is no {missing} in {where}", remedy)
         return
     has_rows, of_bytes = collection.documents.parts is not None, collection.shingle.of_bytes
     nouns = ("file or row", "files and rows") if has_rows else ("file", "files")

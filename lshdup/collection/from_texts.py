@@ -12,7 +12,7 @@ from lshdup.base.wording import did_you_mean, join_names
 from lshdup.collection.collection import Collection, set_columns
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams, ShingleParams
-from lshdup.shingling.shingler import Shingler, fingerprint_bytes
+from lshdup.shingling.shingler import Shingler, are_ids, fingerprint_bytes
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.parquet import import_pyarrow
 from lshdup.sources.text_batches import TextBatch
@@ -81,7 +81,8 @@ def name_texts(
 
 def _name_rows(table: Any, fields: DocumentParams) -> tuple[list[str], Iterable[str]]:
     """Return the names and texts of the rows of a table."""
-    if _package_of(table) not in ("pandas", "polars", "pyarrow"):
+    is_known = _package_of(table) in ("pandas", "polars", "pyarrow")
+    if not is_known or not hasattr(table, "__len__"):  # A LazyFrame has no rows yet.
         if not hasattr(table, "__arrow_c_stream__"):
             message = f"documents are given as {type(table).__name__}"
             raise InputError(message, "give a list of the texts in one of its columns")
@@ -141,6 +142,9 @@ def check_text(name: Any, text: Any, shingle: ShingleParams) -> bytes:
             message = f"the {what} of document {name!r} cannot be UTF-8: {error.reason}"
             raise InputError(message, f"leave the document out, or mend its {what}") from None
     utf8: bytes = text.encode()
+    if shingle.tokens == "ids" and not are_ids(utf8.split()):
+        message = f"the text of document {name!r} is no list of integers from 0 to 2^64 - 1"
+        raise InputError(message, "leave the document out, or mend its text")
     if _is_decoded(shingle) and (found := decode_record(utf8, shingle)).reason is not None:
         message = f"the text of document {name!r} cannot be read: {found.reason}, {found.detail}"
         raise InputError(message, "leave the document out")

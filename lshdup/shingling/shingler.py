@@ -191,6 +191,15 @@ class ScratchHolder:
         return scratch
 
 
+def are_ids(words: list[bytes]) -> bool:
+    """Return whether words are integers from 0 to 2^64 - 1."""
+    # The largest id has twenty digits; Python refuses to parse thousands of digits.
+    return all(
+        each.isdigit() and len(each.lstrip(b"0")) <= 20 and int(each[-20:]) < 1 << 64
+        for each in words
+    )
+
+
 # --- sets ---
 
 

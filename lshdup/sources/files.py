@@ -15,7 +15,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.base.skipped import Reason
-from lshdup.base.system import READ, pread_into
+from lshdup.base.system import NO_FOLLOW, READ, pread_into
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.sources.records import RecordError, Spans
@@ -107,7 +107,12 @@ class Buffer:
 
 
 def read_files(
-    paths: StringTable, expected: NDArray[np.int64], buffer: Buffer | None, most: int
+    paths: StringTable,
+    expected: NDArray[np.int64],
+    buffer: Buffer | None,
+    most: int,
+    *,
+    links: bool = True,
 ) -> Contents:
     """Return the bytes of files; one that grew or shrank since it was listed is read as it is now.
 
@@ -119,16 +124,17 @@ def read_files(
     expected : int64 array of shape (n,), bytes of each file when it was listed.
     buffer : memory to read into; the contents are valid until it is used again.
     most : a file that has grown beyond so many bytes fails with EFBIG.
+    links : whether a file may be a link; else one that has become a link fails with ELOOP.
 
     """
-    n = len(paths)
+    n, flags = len(paths), READ if links else READ | NO_FOLLOW
     offsets = offsets_of(expected)
     starts, lengths, outcomes = offsets[:-1], expected.copy(), np.full(n, -1, np.int64)
     text = (buffer or Buffer()).room(int(offsets[-1]) + PADDING)
     if KERNELS_KNOW_THE_SYSTEM and n:
         path = np.empty(int(paths.sizes.max()) + 1, np.uint8)
         kernels.read_files(
-            paths.values, paths.offsets, path, READ, text, starts, expected, outcomes
+            paths.values, paths.offsets, path, flags, text, starts, expected, outcomes
         )
     text[offsets[-1] :] = 0
     failed: dict[int, OSError | RecordError] = {}
@@ -138,7 +144,7 @@ def read_files(
         for index in again:
             data = b""
             try:
-                data = _read(paths[index], max(most, int(expected[index])))
+                data = _read(paths[index], max(most, int(expected[index])), flags)
             except OSError as error:
                 failed[index] = error
             parts.append(data)
@@ -176,8 +182,8 @@ def read_spans(file: int, spans: Spans, buffer: Buffer) -> Contents:
     return Contents(text, starts - starts[firsts][span] + offsets[:-1][span], lengths)
 
 
-def _read(path: bytes, most: int) -> bytes:
-    descriptor = os.open(path, READ)
+def _read(path: bytes, most: int, flags: int) -> bytes:
+    descriptor = os.open(path, flags)
     try:
         parts, size = [], 0
         while size <= most and (data := os.read(descriptor, 1 << 20)):

@@ -143,7 +143,9 @@ def read_batch(
     names = list(paths)
     if documents.home:
         paths = StringTable.from_strings(os.path.join(documents.home, name) for name in names)  # noqa: PTH118 (bytes path)
-    contents = read_files(paths, documents.sizes[indices], buffer, documents.max_bytes)
+    contents = read_files(
+        paths, documents.sizes[indices], buffer, documents.max_bytes, links=documents.has_links
+    )
     good = np.delete(np.arange(len(indices)), list(contents.failed))
     names = names if len(good) == len(names) else [names[at] for at in good.tolist()]
     failed = contents.failed.items()

@@ -167,8 +167,8 @@ class Store:
             folder = Folder(self.folder, *below)
             for name in folder.names():
                 is_file = name.endswith(".npz") or name in _FILES
-                if not is_file and not below and name not in (MEMO, ADDED):
-                    continue
+                if not is_file and (below or name not in (MEMO, ADDED)):
+                    continue  # such as a temporary file of another run, or of a killed one
                 with contextlib.suppress(FileNotFoundError):  # Another run has removed it.
                     path = folder.path / name
                     if obstacle := describe_obstacle(path.lstat(), folder=not is_file):

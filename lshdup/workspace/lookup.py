@@ -17,7 +17,7 @@ from lshdup.base.wording import did_you_mean, printable
 from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
 from lshdup.params import DEFAULT_FORMATS, ShingleParams
-from lshdup.shingling.shingler import Shingler, decode_batch, fingerprint_sets
+from lshdup.shingling.shingler import Shingler, are_ids, decode_batch, fingerprint_sets
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.readers import is_archive
 from lshdup.sources.text_batches import TextBatch, read_batch
@@ -75,14 +75,7 @@ class NamedDocument:
             return raw
         lines = [line for line in raw.splitlines() if line.strip()]
         _, *ids = lines[0].split() if len(lines) == 1 else [b""]
-        # The largest id has twenty digits; Python refuses to parse thousands of digits.
-        good = all(
-            each.isdigit()
-            and len(each.lstrip(b"0")) <= 20
-            and int(each.lstrip(b"0") or b"0") < 1 << 64
-            for each in ids
-        )
-        if len(lines) != 1 or not good:
+        if len(lines) != 1 or not are_ids(ids):
             message = (
                 f"{printable(self.name)} is not one line of an id list: a name, then integers from"
                 " 0 to 2^64 - 1"

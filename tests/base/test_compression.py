@@ -1,6 +1,4 @@
-"""Files that gzip or zstd made: what they hold is the document; bombs cost what is allowed and no
-more; damage is said.
-"""
+"""Files of gzip or zstd: what they hold is the document; bombs cost what is allowed."""
 
 import contextlib
 import gzip
@@ -141,9 +139,7 @@ def bomb(path, size, packer):
 @pytest.mark.long
 @pytest.mark.parametrize(("ending", "packer"), [(".gz", gzip_stream), (".zst", zstd_stream)])
 def test_bombs_cost_no_more_than_is_allowed(tmp_path, ending, packer):
-    """300 MB in some KB, as a document and as a line: said, exit code 2, and memory does not grow
-    with it.
-    """
+    """300 MB in some KB, a document or a line: said, exit code 2, and no memory grows with it."""
     names = [f"a.txt{ending}", f"b.jsonl{ending}", f"c{ending}", "d"]
     for name in names[:2]:
         bomb(tmp_path / name, 300 << 20, packer)

@@ -1,6 +1,4 @@
-"""`clusters --annotate`: all rows as they were, with columns that say what `clusters` says of them;
-and `--keep-by`, which decides what is kept.
-"""
+"""`clusters --annotate`, by which all rows stay as they were, and `--keep-by`."""
 
 import bz2
 import csv

@@ -132,9 +132,7 @@ def test_nothing_depends_on_threads(run, corpus, tmp_path):
 
 
 def test_candidates_are_read_again(run, corpus, here, monkeypatch, capfdbinary):
-    """No sets are kept, and signatures are in a file; the answers are the same, and changes are
-    noticed.
-    """
+    """Without sets that are kept, signatures in a file: the same answers; changes are noticed."""
     monkeypatch.setattr(memory, "MOST_IN_MEMORY", 0)
 
     def small(line, code=0):

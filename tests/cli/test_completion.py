@@ -1,6 +1,4 @@
-"""Completion in real shells, typed into a terminal: the name that a shell completes is the argument
-the program gets. Shells that are not there are skipped.
-"""
+"""Completion in the shells that are here: the name it completes is what the program gets."""
 
 import os
 import pty
@@ -48,9 +46,7 @@ SHELLS = {
 
 @pytest.fixture
 def place(tmp_path, run):
-    """A store of oddly named documents, and a program `lshdup` that prints its arguments, unless it
-    is asked to complete.
-    """
+    """A store of odd names, and a program that prints its arguments, unless it is to complete."""
     for name in NAMES:
         path = os.path.join(os.fsencode(tmp_path), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)

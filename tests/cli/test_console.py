@@ -1,6 +1,4 @@
-"""What is said on standard error: the funnel with counts and seconds, and progress with the time
-that is left.
-"""
+"""Standard error: the funnel with counts and seconds, and progress with the time left."""
 
 import re
 import time
@@ -28,9 +26,7 @@ def test_progress_says_how_long_it_will_take(capsys, monkeypatch):
 
 
 def test_long_stages_tell_how_far_they_are(monkeypatch, corpus, tmp_path):
-    """Each stage that may last tells the console, with a total: without one there is no time that
-    is left.
-    """
+    """Each stage that may last tells the console, with a total, of which the rest is known."""
     import lshdup.cli.main
 
     told = []

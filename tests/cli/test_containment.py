@@ -95,9 +95,7 @@ def two_sides(folder, names):
 
 
 def test_both_sides_of_against(run, tmp_path, truth):
-    """Rows of DOCS lie inside, or hold, a document of OTHER; a is of DOCS, and no file is paired
-    with itself.
-    """
+    """Rows of DOCS lie inside, or hold, a document of OTHER; no file is paired with itself."""
     sides = two_sides(tmp_path, list(truth))
     run("index there --store stored")
     found = run("pairs here --against there", *MEASURE, "-t", "0.6", "--no-store")

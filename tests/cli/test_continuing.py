@@ -14,7 +14,6 @@ TEXT = "one of several texts that are nearly the same but for a word or a number
 @pytest.fixture
 def here(here):
     """Three near-duplicates, and a text of its own, below docs."""
-    (here / "docs/sub").mkdir(parents=True)
     write_files(here, {name: f"{TEXT} {name[-1]}" for name in ("docs/a", "docs/b", "docs/sub/c")})
     (here / "docs/own").write_text("nothing that any other of these documents says as well")
     return here

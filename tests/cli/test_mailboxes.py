@@ -105,9 +105,7 @@ def test_a_mailbox_without_the_rest(run, inbox, tmp_path):
 
 @pytest.fixture
 def maildir(tmp_path):
-    """A Maildir of 31 mails in cur and new with flags, of which some are copies, and what is no
-    mail, or not compared.
-    """
+    """A Maildir of 31 mails with flags, some of them copies, and what is no mail."""
     made = mailbox.Maildir(tmp_path / "Mail")
     for number in range(30):
         each = mailbox.MaildirMessage(mail(number, body(number // 2)))

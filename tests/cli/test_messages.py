@@ -37,7 +37,6 @@ TEXT = "some words that are the same in each of these three documents, but for n
 @pytest.fixture
 def here(here):
     """Three near-duplicates in docs, and a file of rows."""
-    Path("docs").mkdir()
     texts = [f"{TEXT} {number}" for number in range(3)]
     write_files(".", {f"docs/{number}.txt": text for number, text in enumerate(texts)})
     rows = [{"content": each, "id": n, "meta": {"language": "en"}} for n, each in enumerate(texts)]

@@ -375,9 +375,7 @@ def entry_of(table, command, option):
 
 
 def chosen():
-    """(command, option) to try: every option with all its commands; every day a third of the
-    options with one of them, another one for the next option.
-    """
+    """(command, option) to try: all; every day a third of the options, with one command each."""
     shown = [each for each in all_options() if not entry_of(NOT_SHOWN, *each)]
     made = []
     for number, option in enumerate(dict.fromkeys(option for _, option in shown)):

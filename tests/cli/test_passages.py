@@ -154,9 +154,7 @@ def cut_slowly(texts, rows):
 
 
 def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
-    """And what opens it, as the definition says, in rows and in files of UTF-16; never a word that
-    is no repeat.
-    """
+    """And what opens it, in rows and files of UTF-16; never a word that is no repeat."""
     draw = random.Random(7)
     pieces = [filling(seed, draw.randrange(20, 30)) for seed in range(12)]
     closings = [". ", ". ", ".", "!” ", "…\n", "。", ") – ", ' "', " ", "\n\n", ", "]

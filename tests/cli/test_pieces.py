@@ -167,9 +167,7 @@ def folders(tmp_path):
 
 
 def printed(top, run):
-    """Return exit code and standard output of the commands, in a copy of the folder; and the
-    artifacts that they leave.
-    """
+    """Return codes and outputs of the commands in a copy of the folder, and what they leave."""
     here = top / "here"
     shutil.rmtree(here, ignore_errors=True)
     for name in ("d", "o", "Mail"):

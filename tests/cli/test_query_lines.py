@@ -121,6 +121,17 @@ def test_a_line_without_a_text_has_an_error(line, id_, error, store, run):
     assert "1 line could not be looked up" in result.err
 
 
+def test_a_text_is_ids_where_those_of_the_store_are(here, run):
+    (here / "ids").write_text("a 1 2 3 4\nb 9 8 7\n")
+    run("index ids --tokens ids")
+    rows = rows_of(["1 2  3 4", "1 2 3 x", f"1 2 3 {1 << 64}", "", "1 2 -3"])
+    found = [json.loads(line) for line in run("query - --lines", stdin=rows, code=2).lines]
+    assert [each["name"] for each in found[0]["matches"]] == ["a"]
+    assert ["is no list of integers" in each.get("error", "") for each in found] == [
+        False, True, True, False, True
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [("rows.jsonl", "no other document"), ("- rows.jsonl", "no other document"), ("", "DOC...")],

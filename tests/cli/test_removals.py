@@ -116,21 +116,6 @@ def test_the_list_is_what_is_dropped_with_reasons_and_checksums(run, folder, job
     assert {row["reason"] for row in rows} == {"bytes", "text", "similarity"}
 
 
-def test_whole_files_only(run, folder):
-    rows = listed(run)
-    files = [row for row in rows if os.path.isfile(os.fsencode(row["name"]))]
-    assert 0 < len(files) < len(rows)
-    done = run(f"{LINE} --removed gone.jsonl")
-    assert f"warning: {len(rows) - len(files)} names are of parts of files" in done.err
-    done = run(f"{LINE} --emit drop-files -0 -o names --removed gone.jsonl")
-    assert [*map(json.loads, (folder / "gone.jsonl").read_text().splitlines())] == files
-    names = (folder / "names").read_bytes().split(b"\0")[:-1]
-    assert names == [os.fsencode(row["name"]) for row in files]
-    assert "warning" not in done.err
-    done = run(f"{LINE} --removed gone.tsv")
-    assert "lines of gone.tsv are ambiguous; name a file that ends with .jsonl" in done.err
-
-
 def test_every_format_has_the_same_rows(run, folder):
     shutil.rmtree(folder / "d/sub")
     (folder / "d/with space\nand line.txt").unlink()

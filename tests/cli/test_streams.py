@@ -147,7 +147,7 @@ ROWS = rows_of(make_texts(6))
     [
         ("pairs -", ROWS, 2, "say what records it holds, as --stdin jsonl"),
         ("pairs - --stdin jsonl", b"", 0, "- is empty"),
-        ("pairs - --stdin jsonl --check", b"", 2, "nothing was checked"),
+        ("pairs - --stdin jsonl --check", b"", 2, "nothing was checked: there is no record in -"),
         ("pairs - --stdin jsonl", b"no json\n" + ROWS, 2, "-:1: row that is no JSON object"),
         ("pairs - --stdin jsonl", ROWS[:-30], 2, "-:6: row that is no JSON object"),
         ("pairs - --stdin jsonl", bytes(range(256)) * 9, 2, "undecodable"),

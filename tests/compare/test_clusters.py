@@ -602,20 +602,17 @@ def text(*changed):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Four that are near one another in two folders, copies among them; two of another text; alone;
-    without tokens. The folder above is the current one.
-    """
-    monkeypatch.chdir(tmp_path)
+def folder(here):
+    """Four alike in two folders, copies among them; two of another text; alone; without tokens."""
     for name in ("d/new", "d/old"):
-        (tmp_path / name).mkdir(parents=True)
+        (here / name).mkdir(parents=True)
     half = text(*range(0, 200, 2))
     for name, content in {
         "new/a": text(), "new/b": text(100), "old/a": text(), "old/c": text(100) + " and more",
         "x": half, "y": half.upper(), "alone": "quite another text", "empty": "",
     }.items():  # fmt: skip
-        (tmp_path / "d" / name).write_text(content)
-    return tmp_path / "d"
+        (here / "d" / name).write_text(content)
+    return here / "d"
 
 
 def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):

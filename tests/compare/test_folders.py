@@ -148,9 +148,7 @@ def test_copies_of_trees_as_defined(shape, random, threshold):
 
 
 def hold_one_in_common(own, large=10_000):
-    """Folders that hold one large document, and of other documents what `own` says: the arrays of
-    `find_folder_pairs`.
-    """
+    """The arrays of `find_folder_pairs` for folders with one large document in common."""
     m = len(own)
     groups = [0] * m + [group for each in own for group in each]
     folder_of = [*range(1, m + 1), *(1 + i for i, each in enumerate(own) for _ in each)]

@@ -73,9 +73,7 @@ def test_fingerprints_of_texts_are_those_of_the_slow_program(params):
 
 
 def test_no_two_texts_of_few_words_have_one_fingerprint():
-    """All sequences of up to eight of three words: a lane that lost a word would show. Swaps and
-    shifts over the four lanes, with words that are all alike but one.
-    """
+    """All sequences of up to eight of three words, and one word at each place of four lanes."""
     texts = {" ".join(words) for n in range(1, 9) for words in product("abc", repeat=n)}
     for n in (16, 17, 33):
         texts |= {" ".join("b" if i == at else "a" for i in range(n)) for at in range(n + 1)}

@@ -51,9 +51,7 @@ def listed(pieces):
     st.sampled_from([1, 3, 1 << 20]),
 )
 def test_the_exact_join_is_brute_force(sets, threshold, most):
-    """With 1 or 3 counters and posting lists (`most`), elements share them; the pairs stay the
-    same.
-    """
+    """Also with so few counters and posting lists that elements share them."""
     ragged = RaggedSets.from_sets(sets)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("lshdup.compare.exact_join._MOST", most)

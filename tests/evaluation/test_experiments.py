@@ -169,9 +169,7 @@ def test_band_accuracy_counts_what_loops_count(buckets):
 
 
 def test_band_expectations_are_met_on_average():
-    """Over many seeds, found and false positives come out as the S-curve says (classic: independent
-    rows).
-    """
+    """Over many seeds, found and false positives are what the S-curve says."""
     ragged, _ = collection_of(some_sets(40, 8))
     sketches = [SketchParams("classic", 60, seed) for seed in range(40)]
     experiment = Experiment(RUN, ragged, sketches)

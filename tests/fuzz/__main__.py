@@ -1,6 +1,4 @@
-"""`python -m tests.fuzz`: try random and mutated input until the time is up; exit code 1 and one
-line for each finding.
-"""
+"""`python -m tests.fuzz` tries drawn input until the time is up; findings: exit code 1."""
 
 import argparse
 import faulthandler

@@ -359,9 +359,7 @@ def outcome_of(arguments, text, patience):
 
 
 class Artifacts:
-    """The target; needs an empty folder, which becomes the current one, and makes the directory
-    beside it its own.
-    """
+    """The target, in an empty folder that becomes the current one, and a directory beside it."""
 
     def __init__(self, folder):
         os.fsync = lambda descriptor: None  # nobody pulls the plug here

@@ -95,9 +95,7 @@ def artifacts():
 
 
 def forged(data, longest, seed):
-    """A mutation of an artifact by the means of tests/fuzz/artifacts.py, or one of libFuzzer's own
-    within a member.
-    """
+    """A mutation by the means of tests/fuzz/artifacts.py, or libFuzzer's within a member."""
     import atheris
 
     from tests.fuzz.artifacts import archive_of, members_of, mutated

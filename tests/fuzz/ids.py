@@ -38,9 +38,7 @@ def some_line(rng):
 
 
 def expected(lines):
-    """name -> set of ids, None where they are no integers from 0 to 2^64 - 1; the first line of a
-    name counts.
-    """
+    """{name: set of ids, or None if one is no integer of 64 bits}; the first line counts."""
     found = {}
     for line in lines:
         name, *ids = line.split() or [b""]

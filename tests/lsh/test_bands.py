@@ -202,9 +202,7 @@ def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
 
 
 def first_of_largest(table):
-    """The smallest document of the largest bucket; of equal ones, that of the first band, and in
-    a band that of the lowest key.
-    """
+    """The smallest document of the largest bucket; of equal ones, of first band and lowest key."""
     buckets = (
         (-np.count_nonzero(band == key), number, key, int((band == key).argmax()))
         for number, band in enumerate(table.keys)
@@ -250,9 +248,7 @@ def test_pairs_come_cluster_by_cluster(monkeypatch):
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 @pytest.mark.parametrize("n", [30, 300])
 def test_found_recall_follows_the_s_curve(scheme, n):
-    """The share of candidates, by similarity, is within a 99.99 % interval of the curve or
-    above.
-    """
+    """By similarity, found shares are within a 99.99 % interval of the curve or above."""
     rng = np.random.default_rng(n)
     plan, trials = band_plan.plan_bands(128, BandParams(0.8)), 600
     for different in (1, n // 15, n // 9, n // 5, n // 3):

@@ -131,9 +131,7 @@ KINDS = random_sets, consecutive_sets, template_sets
 @pytest.mark.parametrize(("kind", "size"), part(product(KINDS, SIZES), 3))
 @pytest.mark.parametrize("scheme", ["fast", "classic"])
 def test_bias_and_spread(scheme, kind, size):
-    """Mean within four standard errors of J; deviation at most 1.25 times that of K independent
-    rows.
-    """
+    """Mean within 4 standard errors of J; deviation at most 1.25 times that of independent rows."""
     n, perms = size
     rng = np.random.default_rng(n * perms)
     for share in (0.5, 0.9):

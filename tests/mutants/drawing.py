@@ -70,9 +70,7 @@ class Fault:
 
     @property
     def keys(self) -> set[Key]:
-        """What names a fault, or all faults of its line, wherever the line stands, in its file or in
-        any.
-        """
+        """What names a fault, or all faults of its line, in its file or in any."""
         files = (self.file, "*")
         return {(file, self.before, after) for file in files for after in (self.after, "*")}
 

@@ -1,6 +1,4 @@
-"""Characters that cannot be seen cut no words: texts are those without them. So are texts that are
-folded.
-"""
+"""Characters that cannot be seen cut no words; texts that are folded are without theirs."""
 
 import unicodedata
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Shingles that are removed from every set: those of templates, and those of too many documents;
-against set differences and counting.
-"""
+"""Shingles of templates, and of too many documents, are removed from every set."""
 
 import os
 import random
@@ -142,9 +140,7 @@ FORM += "please pay the amount of {} by friday"
 
 
 def write_letters(folder, count, seed=1):
-    """Letters of one form, two of them copies, one that is nothing but the form, an empty one, and
-    some other texts.
-    """
+    """Letters of one form, two copies, the bare form, an empty one, and another text."""
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -174,11 +170,10 @@ def run(capfd):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_letters(tmp_path / "d", 20)
-    (tmp_path / "form.txt").write_text(FORM.replace("{}", "..."))
-    return tmp_path
+def here(here):
+    write_letters(here / "d", 20)
+    (here / "form.txt").write_text(FORM.replace("{}", "..."))
+    return here
 
 
 ASKED = {
@@ -312,7 +307,6 @@ def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, le
 
 def test_ids(here):
     shutil.rmtree("d")
-    Path("d").mkdir()
     lists = (f"n{i} 0 1 2 3 {100 + i // 2} {200 + i // 2}\n" for i in range(8))
     write_files(".", {"d/list": "".join(lists), "form.txt": "form 0 1 2 3\n"})
     expected = [(b"n%d" % i, b"n%d" % (i + 1), 1.0) for i in range(0, 8, 2)]
@@ -325,9 +319,7 @@ def test_ids(here):
 @settings(max_examples=8 if WHOLE else 3, deadline=None)
 @given(st.integers(0, 10**9))
 def test_a_folder_that_changes_and_options_that_change(seed):
-    """Each run leaves, byte for byte, what one from nothing does; and reads what has changed only,
-    unless the filter is another one.
-    """
+    """Each run leaves the bytes of one from nothing, and reads only what changed, by one filter."""
     rng, last = random.Random(seed), None
     others = [{"templates": (b"half.txt",)}, {"ignore_common": 3}, {"ignore_common": 0.2}]
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
@@ -374,9 +366,7 @@ def test_another_limit_reads_no_document(here, monkeypatch):
 
 
 def test_documents_that_change_before_they_are_verified(here, monkeypatch):
-    """Documents are read again without what was removed; one that has changed is reported, and in
-    no pair.
-    """
+    """Read again without what was removed; one that has changed is reported, and in no pair."""
     monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     skipped = []
     steps = open_workspace(None, skipped=skipped.append)
@@ -413,7 +403,6 @@ def test_minhash_is_of_what_is_left():
 
 def test_hot_buckets_are_said_with_an_example_and_what_helps(run, here, monkeypatch):
     shutil.rmtree("d")
-    Path("d").mkdir()
     monkeypatch.setattr("lshdup.lsh.candidates._MANY_DOCUMENTS", 100)
     form = " ".join(f"w{i}" for i in range(200))
     write_files(".", {f"d/{i:03}": f"{form} {i}" for i in range(120)})

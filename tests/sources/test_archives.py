@@ -20,9 +20,7 @@ MEMBERS = [("a.txt", b"one two"), ("sub/b.txt", b"three"), ("sub/c", b""), ("d.h
 
 
 def below(path, members, **params):
-    """Return texts by names below an archive of members, as its ending says, and what is skipped,
-    likewise.
-    """
+    """Return texts by names below an archive, named by its ending, and what is skipped."""
     mode = next((mode for ending, mode in TARS.items() if path.name.endswith(ending)), None)
     path.write_bytes(zip_of(members) if mode is None else tar_of(members, mode))
     found, skipped = listed(path, **params)

@@ -1,6 +1,4 @@
-"""Archives that are damaged, lie, or mean harm: each is skipped with a reason, the exit code is 2,
-and everything else is compared.
-"""
+"""Archives that are damaged, lie, or mean harm are skipped with a reason, and nothing else."""
 
 import bz2
 import gzip
@@ -21,9 +19,7 @@ NEAR = TEXT.replace(b"w1", b"v1", 1)
 
 
 def in_directory(data, at, form, value):
-    """Return a zip whose members have another value in this place of the directory, and likewise
-    of their own headers, if it is that of the flags.
-    """
+    """Return a zip with another value in this place of its directory, and in headers if flags."""
     data = bytearray(data)
     for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", at)):
         start = data.find(mark)

@@ -29,17 +29,16 @@ def found(*arguments, **params):
 
 
 @pytest.fixture
-def tree(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs/sub").mkdir(parents=True)
+def tree(here):
+    (here / "docs/sub").mkdir(parents=True)
     names = ("b.txt", "a.txt.copy3", "sub/c", ".hidden", "line\nbreak", "tab\t[x]")
     for name in ("-dash", *(f"docs/{each}" for each in names)):
-        (tmp_path / name).write_text(f"text of {name}")
-    (tmp_path / "docs/.git").mkdir()
-    (tmp_path / "docs/.git/x").write_text("x")
+        (here / name).write_text(f"text of {name}")
+    (here / "docs/.git").mkdir()
+    (here / "docs/.git/x").write_text("x")
     with open(b"docs/not-utf8-\xff", "wb") as file:
         file.write(b"text")
-    return tmp_path
+    return here
 
 
 def test_every_regular_file_in_byte_order(tree):
@@ -90,12 +89,11 @@ def test_links_are_followed_only_when_asked_and_loops_end(tree):
     assert b"named/b.txt" in found("named")[0]
 
 
-def test_a_link_and_its_target_are_one_document_by_the_name_of_the_target(tmp_path, monkeypatch):
+def test_a_link_and_its_target_are_one_document_by_the_name_of_the_target(here):
     """A list to drop would hold the only real file, in favour of a link to it."""
-    monkeypatch.chdir(tmp_path)
     for folder in ("n/x", "n/z", "other"):
-        (tmp_path / folder).mkdir(parents=True)
-    write_files(tmp_path, {name: name for name in ("n/orig", "n/x/a", "other/far", "outside")})
+        (here / folder).mkdir(parents=True)
+    write_files(here, {name: name for name in ("n/orig", "n/x/a", "other/far", "outside")})
     links = {
         "n/a": "orig", "n/zz": "orig", "n/b": "../other/far",
         "n/o1": "../outside", "n/o2": "o1", "n/a-folder": "x", "n/z/folder": "../x",

@@ -1,6 +1,4 @@
-"""Texts of JSON Lines: what msgspec finds is what Python's parser finds, and it finds it in every
-plain row.
-"""
+"""Texts of JSON Lines: msgspec finds what Python's parser finds, in every plain row."""
 
 import json
 

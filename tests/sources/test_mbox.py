@@ -27,9 +27,7 @@ def mail(number, text):
 
 @pytest.mark.parametrize(("sizes", "found"), [((3, 2), 2), ((5, 1), 1), ((5,), 1), ((1, 1), 1)])
 def test_a_large_mailbox_is_known_before_it_is_read(run, here, sizes, found):
-    """By its first four million bytes; else, and if it is small, once it was read. So the mails
-    are the same documents, and one mail alone is its file.
-    """
+    """By its first four million bytes, or once it is read: the mails are the same documents."""
     mails = [mail(at, f"{body(at)}\n" + "=" * (size << 20)) for at, size in enumerate(sizes)]
     (here / "box").write_bytes(b"".join(SEPARATOR + each + b"\n" for each in mails))
     documents, _ = find("box")

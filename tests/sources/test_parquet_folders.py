@@ -1,6 +1,4 @@
-"""Folders of more Parquet files than stay open: the same answer as from one file, and a run decodes
-no row more than twice.
-"""
+"""More Parquet files than stay open: as one file, and no row is decoded more than twice."""
 
 import gc
 import os
@@ -40,9 +38,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 @pytest.fixture
 def small(monkeypatch):
-    """Nothing is kept in memory, and what is verified is read again in very many blocks; texts are
-    decoded a few at a time.
-    """
+    """Nothing is kept in memory, and texts are decoded and verified a few at a time."""
     monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     monkeypatch.setattr("lshdup.compare.verification.BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr("lshdup.sources.text_batches.BATCH_DOCUMENTS", 16)
@@ -90,9 +86,7 @@ FIELDS = {"id_field": "id", "text_field": "text"}
 
 
 def expected(here):
-    """The pairs of the plain files, by the names of rows; one of them looks like a PDF, but not as
-    a row.
-    """
+    """The pairs of the plain files, by names of rows; one looks like a PDF, but not as a row."""
     (here / "plain" / f"{N // 3 + 1:03}").write_bytes(b"a text with in it")
     return [(a[6:], b[6:], similarity) for a, b, similarity in answer("plain", store=None)[0]]
 
@@ -202,9 +196,7 @@ def test_another_file_of_the_same_name_is_read_anew(here, small, decoded):
 
 @pytest.mark.parametrize("batch", [20, 512])
 def test_a_damaged_row_group_costs_only_its_rows(here, small, monkeypatch, batch):
-    """Not all of a file can be put aside; what was good before is good for verification, too;
-    whatever is read together.
-    """
+    """What was good before is good for verification, too, whatever is read together."""
     monkeypatch.setattr("lshdup.sources.text_batches.BATCH_DOCUMENTS", batch)
     rng = random.Random(1)
     texts = [" ".join(str(rng.randrange(10**6)) for _ in range(40)) for _ in range(111)]
@@ -258,9 +250,7 @@ def test_of_a_decoded_row_group_the_last_bytes_are_kept(monkeypatch):
 
 
 def test_memory_and_descriptors_are_given_back(here, decoded):
-    """At once, not when Python looks for circles; with any number of files only those of a few are
-    held.
-    """
+    """At once, without garbage collection; of any number of files, those of a few are held."""
     (here / "d").mkdir()
     for file in range(20):
         texts = [f"{file} {row} " + "x" * 10_000 for row in range(30)]

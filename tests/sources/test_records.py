@@ -1,6 +1,4 @@
-"""Rows of JSON Lines and Parquet as documents: the same answer as their texts in files, whatever
-they are stored as.
-"""
+"""Rows of JSON Lines and Parquet are documents, as their texts in files would be."""
 
 import gzip
 import json
@@ -217,9 +215,7 @@ def test_another_field_is_another_document(here, form):
 
 
 def test_files_of_rows_grow(here):
-    """After any change, artifacts and answers are those of a run from nothing; an unchanged file is
-    not opened.
-    """
+    """After any change all is as from nothing; an unchanged file is not opened."""
     texts = texts_of(60)
     for form in FORMS:
         write(here / form, texts)

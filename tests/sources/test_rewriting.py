@@ -1,6 +1,4 @@
-"""Files of rows written back: what is kept is kept exactly, and in order; the file that is read is
-never touched.
-"""
+"""Files of rows written back: what is kept stays exact, and what is read is not touched."""
 
 import bz2
 import gzip
@@ -261,7 +259,6 @@ def test_files_keep_their_names_as_typed(tmp_path, monkeypatch, files, named, he
 
 
 def test_what_cannot_be_told_apart_in_a_folder(here):
-    Path("x").mkdir()
     write_files(".", {"x/x.jsonl": ROWS, "x/x.jsonl.xz": lzma.compress(ROWS.encode())})
     documents = listed("x/x.jsonl", "x/x.jsonl.xz")
     with pytest.raises(ParameterError, match=r"two of the files are called x/x\.jsonl"):
@@ -387,9 +384,7 @@ def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
 
 @pytest.mark.parametrize("ending", part([*PACKED, ".parquet"], 2))
 def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
-    """The command: of the rows of a file, those that `--emit keep` names stay, in order and as they
-    were.
-    """
+    """Of the rows of a file, those of `--emit keep` stay, in order and as they were."""
     words = [" ".join(f"w{j}" for j in range(60 + i)) for i in range(4)]
     rows = [
         {"id": f"r{i:02}", "text": f"{words[i % 4]} {i % 3}", "n": [{"x": None}, {"x": i}]}

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base.skipped import Reason
 from lshdup.sources import patterns
 from lshdup.sources.patterns import Patterns, Rules
+from lshdup.sources.text_batches import read_batch
 from tests.conftest import part, write_files
 from tests.documents import find
 
@@ -70,6 +72,10 @@ def test_a_file_that_became_a_link_has_changed(tree):
     Path("t/1").symlink_to(target)
     os.utime("t/1", ns=(int(listed.mtimes[0]),) * 2, follow_symlinks=False)
     assert listed.changed(np.arange(1)).tolist() == [0]
+    Path("t/2").write_text("secret")
+    Path("t/1").unlink()
+    Path("t/1").symlink_to("2")  # It is not read.
+    assert read_batch(listed, np.arange(1)).skipped[0][1] == Reason.UNREADABLE
 
 
 def write_rules(folder, *lines):
@@ -131,11 +137,10 @@ def ignored_by_walking(names):
 
 
 @pytest.mark.parametrize("seed", part(range(4), 2))
-def test_git_ignores_the_same_files(tmp_path, monkeypatch, seed):
+def test_git_ignores_the_same_files(here, seed):
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
     rng = random.Random(seed)
-    monkeypatch.chdir(tmp_path)
     subprocess.run(["git", "init", "-q", "."], check=True)
     for _ in range(150):
         path = Path(*(rng.choice(_NAMES) for _ in range(rng.randint(1, 4))))

@@ -160,9 +160,7 @@ def test_what_is_skipped():
 
 
 def test_lines_of_json():
-    """Blank lines are none; a bad line is called by its file, as no worker knows its number, and
-    costs no other.
-    """
+    """Blank lines are none; a bad line is called by its file, and costs no other."""
     pa = require("spark", "pyarrow")
     lines = [b'{"key": "b", "body": "' + b"x" * 50, b"none", b" ", b'{"key": "a", "body": "x"}']
     batch = pa.RecordBatch.from_pydict({"line": lines, "file": [b"hdfs://h/a%20b.jsonl"] * 4})

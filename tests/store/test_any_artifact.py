@@ -1,6 +1,4 @@
-"""Any artifact may be damaged, and any run that writes one be killed or have no room, at any step:
-old artifacts stay whole, no answer changes, and the next run needs no help.
-"""
+"""Damaged artifacts and disturbed runs change no answer, and the next run needs no help."""
 
 import random
 import shutil
@@ -30,9 +28,7 @@ READING = (
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """A folder with documents, some of them alike, and a store with all artifacts; and what the
-    commands print that use them.
-    """
+    """Documents, some of them alike, a store with all artifacts, and what commands print of it."""
     here, chance = tmp_path_factory.mktemp("artifacts"), random.Random(1)
     (here / "d").mkdir()
     for group in range(7):

@@ -1,6 +1,4 @@
-"""What the store survives: other runs, kills, full disks, flipped bits; and that a long run can be
-resumed.
-"""
+"""What the store survives: other runs, kills, full disks, flipped bits; runs are resumed."""
 
 import contextlib
 import itertools
@@ -46,9 +44,7 @@ def unsynced(here, monkeypatch):
 
 
 def make_documents(folder, n, words=60):
-    """Files in threes that are 0.93 or more alike, and not at all like the others: no sane choice
-    of bands misses a pair.
-    """
+    """Files in threes that are 0.93 alike, and not like the others: any bands find all pairs."""
     chance = random.Random(n)
     folder.mkdir()
     for i in range(0, n, 3):
@@ -163,9 +159,7 @@ def test_a_store_that_was_only_begun_is_gone_on_with(here):
 
 
 def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
-    """A reader may find each artifact of the collection before or of the one after, in any mix,
-    with any times.
-    """
+    """Artifacts of the collection before and of the one after, in any mix, with any times."""
     make_documents(here / "d", 30)
     make_documents(here / "e", 60, words=50)
     answers = [steps("old", documents=(b"d",)), steps("new", documents=(b"e",))]
@@ -400,9 +394,7 @@ def flip(data, chance, at=None):
     ["shingles values", "shingles offsets", "signatures signatures", "bands order", "bands firsts"],
 )
 def test_flipped_bits_never_change_an_answer(here, monkeypatch, name):
-    """What decides an answer is checked where it is used, also of a file too large to be checked
-    whole.
-    """
+    """What decides an answer is checked where it is used, also of a file of any size."""
     kind, name = name.split()
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
     make_documents(here / "d", 60)
@@ -511,9 +503,7 @@ def test_a_lower_threshold_is_queried_in_arrays_that_are_only_mapped(here, monke
 
 
 def test_a_document_that_is_not_in_its_own_bucket_is_noticed(here, monkeypatch):
-    """Its other bands would find its neighbours all the same, but nobody knows what else is
-    wrong.
-    """
+    """Its other bands would find its neighbours, but nobody knows what else is wrong."""
     make_documents(here / "d", 30)
     steps(".lshdup")
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)

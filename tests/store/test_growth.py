@@ -1,6 +1,4 @@
-"""A folder that changes between runs over some or all of it: artifacts and answers are, byte for
-byte, those of a run from nothing.
-"""
+"""A folder that changes between runs: all is byte for byte as of a run from nothing."""
 
 import os
 import shutil

@@ -1,6 +1,4 @@
-"""`LSHDUP_HASH_KEY`: what can be prepared against the public hash, and that nothing of it works
-against one with a key.
-"""
+"""`LSHDUP_HASH_KEY`: nothing that is prepared against the public hash works with a key."""
 
 import random
 
@@ -26,9 +24,7 @@ def unmixed(x):
 
 
 def colliding_words(count):
-    """Pairs of different words of sixteen letters whose public hashes are equal, in a second or
-    so.
-    """
+    """Pairs of words of sixteen letters whose public hashes are equal, in a second or so."""
     seen, found = {}, []
     letters = str.maketrans("0123456789", "ghijklmnop")
     number = 0
@@ -56,24 +52,15 @@ def colliding_ids(rng, size):
 
 
 def thue_morse(levels):
-    """Two sequences of 2^levels letters whose polynomials agree in many low bits, whatever the
-    (odd) factor is.
-    """
+    """Two sequences of 2^levels letters whose polynomials agree in low bits for any odd factor."""
     word = [at.bit_count() & 1 for at in range(1 << levels)]
     return ["".join("ab"[bit ^ flip] for bit in word) for flip in (0, 1)]
 
 
-@pytest.fixture(scope="module")
-def words():
-    return colliding_words(3)
-
-
-def test_words_that_collide(run, tmp_path, words):
-    """Of three words each, all different: one text to the public hash, and nothing alike with a
-    key.
-    """
+def test_words_that_collide(run, tmp_path):
+    """Of three words each, all different: one text without a key, and not alike with one."""
     (tmp_path / "d").mkdir()
-    for name, text in zip("ab", zip(*words, strict=True), strict=True):
+    for name, text in zip("ab", zip(*colliding_words(3), strict=True), strict=True):
         (tmp_path / "d" / name).write_text(" ".join(text))
     # What the README does not promise:
     assert [row[2] for row in run("pairs d --no-store").rows] == ["1.0"]
@@ -96,9 +83,7 @@ def test_id_lists_that_collide(run, tmp_path):
 
 
 def test_sequences_that_collide_whatever_the_factor():
-    """Without a key the factor could be hidden as well, and these would still agree in 53 of 64
-    bits.
-    """
+    """A hidden factor would not do: these would still agree in 53 of 64 bits."""
     params = {"tokens": "char", "k": 512}
     texts = [text.encode() for text in thue_morse(9)]
     for secret in (b"", *(b"%d" % number for number in range(20))):

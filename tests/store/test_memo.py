@@ -32,12 +32,11 @@ def fill(folder, numbers, first="x"):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    fill(tmp_path / "a", range(8))
-    fill(tmp_path / "a/sub", range(8, 12))
-    fill(tmp_path / "b", range(20, 26))
-    return tmp_path
+def here(here):
+    fill(here / "a", range(8))
+    fill(here / "a/sub", range(8, 12))
+    fill(here / "b", range(20, 26))
+    return here
 
 
 def segments():

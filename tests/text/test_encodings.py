@@ -1,6 +1,4 @@
-"""Which encoding texts are taken to be in that are not UTF-8 and do not say: a few bytes must not
-decide for all the others.
-"""
+"""How texts are read that are not UTF-8 and do not say: no few bytes decide for all others."""
 
 import gzip
 import random
@@ -123,9 +121,7 @@ def with_bad_bytes(name, bad, length, rng):
 
 @pytest.mark.parametrize("key", [*RECOGNISED, *STRAY, *BAD], ids=str)
 def test_shares_of_right_guesses(key):
-    """Of real texts in the encodings that they were in before UTF-8, and of texts that are ASCII or
-    UTF-8 but for a few bytes.
-    """
+    """Of real texts in encodings from before UTF-8, and in ASCII or UTF-8 but for a few bytes."""
     expected = {**RECOGNISED, **STRAY, **BAD}[key]
     found = [measured(key, length) for length in LENGTHS]
     assert all(there >= least for there, least in zip(found, expected, strict=True)), found

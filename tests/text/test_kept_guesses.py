@@ -1,6 +1,4 @@
-"""How documents were read whose encoding was guessed is kept with them: the next run says the same
-of documents that it does not read.
-"""
+"""Guesses of encodings are kept with documents: the next run reads none, and says the same."""
 
 from pathlib import Path
 

@@ -1,6 +1,4 @@
-"""Office documents and mails: recognised by content, read in processes of their own, one text one
-cluster whatever its format.
-"""
+"""Office documents: known by content, read in their own processes; a text is one cluster."""
 
 import io
 import os
@@ -237,7 +235,6 @@ def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kre
 
 
 def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
-    (tmp_path / "d").mkdir()
     write_files(tmp_path, {"d/a.txt": TEXT, "x.docx": office.docx("Only three words")})
     run("index d")
     assert run("query -", stdin=office.odt(TEXT)).rows == [["d/a.txt", "1.0", "text"]]
@@ -392,9 +389,7 @@ def test_a_process_that_waits_has_no_limit_of_time(doubled):
 
 
 def test_many_threads_at_once(doubled):
-    """As many processes as threads, each answer that of its own question, whatever becomes of the
-    others.
-    """
+    """As many processes as threads; each answer is that of its question, whatever others meet."""
     crash = "if data.endswith(b'37'): os._exit(1)"
     digest = "return Result(hashlib.sha256(data).hexdigest() + 'x' * len(data))"
     doubled(crash, digest, before="import hashlib\n")
@@ -409,9 +404,7 @@ def test_many_threads_at_once(doubled):
 
 @pytest.mark.long
 def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
-    """A small file that unpacks to very many paragraphs; and one that unpacks to more than the
-    reader takes.
-    """
+    """Small files that unpack to very many paragraphs, or to more than the reader takes."""
     folder = tmp_path / "d"
     folder.mkdir()
     members = office.unzipped(office.docx("x"))
@@ -432,9 +425,7 @@ def test_a_slow_document_that_is_one(run, tmp_path, kreuzberg):
 
 
 def test_processes_end_with_the_program(doubled, tmp_path):
-    """Idle ones when it ends or is killed; one that hangs when its time is over, though nobody is
-    left to end it.
-    """
+    """Idle ones with it, however it ends; one that hangs when its time is over."""
     folder = doubled("if b'hang' in data: time.sleep(600)", "return Result('words')")
     script = f"""
 import sys, threading, time
@@ -495,11 +486,9 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d").mkdir()
-    write_files(tmp_path, {f"d/{n}.txt": f"{TEXT[: 2000 + 300 * n]} {n}" for n in range(5)})
-    return tmp_path / "d"
+def folder(here):
+    write_files(here, {f"d/{n}.txt": f"{TEXT[: 2000 + 300 * n]} {n}" for n in range(5)})
+    return here / "d"
 
 
 @pytest.fixture

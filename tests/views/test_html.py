@@ -1,6 +1,4 @@
-"""The page of a report: what it knows, that nothing in it acts, and, in Chromium, that it can be
-used.
-"""
+"""The page of a report: what it knows, that nothing in it acts, and its use in Chromium."""
 
 import base64
 import json
@@ -587,9 +585,7 @@ def mixed(tmp_path):
 
 @pytest.mark.parametrize("arguments", ["d --most 1 --prefer near*", ""])
 def test_the_lists_that_are_saved_are_those_of_clusters(chromium, run, mixed, tmp_path, arguments):
-    """Byte for byte, with its warnings and its rule, at any threshold, and if the page lists no
-    group.
-    """
+    """Byte for byte, with warnings and rule, at any threshold, also if the page lists no group."""
     options = ["--archives", "--text-field", "text", "--exclude", "4"]
     if not arguments:  # of the last run; nothing is dropped for the sake of a file that is gone
         run("index d -t 0.5", *options)
@@ -671,18 +667,6 @@ def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
     assert len(kept) == known["steps"]["groups"][step] > 5
 
 
-def test_the_page_says_what_is_the_same_as_clusters_does(run, tmp_path):
-    text = "one two three four five six seven eight nine ten one two three"
-    texts = [text, text, text.upper() + "!", "three four five six seven eight nine ten " + text]
-    write_files(tmp_path / "d", {"x" * (i + 1): each for i, each in enumerate(texts)})
-    known = known_of(run("report d -t 0.5 --no-store").out)
-    words = dict(zip(full_names(known), known["documents"]["same"], strict=True))
-    assert words == {"d/x": 2, "d/xx": 2, "d/xxx": 1, "d/xxxx": 0}
-    rows = run("clusters d -t 0.5 --format jsonl").lines
-    same = {row["name"]: row["same"] for row in map(json.loads, rows) if row["role"] == "drop"}
-    assert same == {"d/xx": "bytes", "d/xxx": "text", "d/xxxx": None}
-
-
 def test_variants_of_a_group_stand_once_with_those_who_have_them(run, tmp_path):
     words = [f"word{i}" for i in range(60)]
     changed = {"a": [], "b.1": [20], "c.12": [20, 40], "d.123": [40]}
@@ -713,18 +697,6 @@ def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_ti
     assert len(known["passages"]) == 5
     assert len(known["pairs"]["left"]) == 40
     assert known_of(run("report sample_corpus/odd --exact --no-store").out)["bands"] == 0
-
-
-def test_ids_and_folders_of_nothing_make_a_page_too(run, tmp_path):
-    (tmp_path / "ids").write_text("a 1 2 3 4 5 6\nb 1 2 3 4 5 7\n")
-    known = known_of(run("report ids --tokens ids -t 0.5 --no-store").out)
-    assert known["pairs"]["values"] == [5 / 7]
-    assert known["passages"] == {}
-    (tmp_path / "d").mkdir()
-    known = known_of(run("report d --no-store").out)
-    assert (known["document_count"], known["skipped"]) == (0, [])
-    run("index ids --tokens ids")
-    assert known_of(run("report").out)["skipped"] == []
 
 
 def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):

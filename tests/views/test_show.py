@@ -34,9 +34,7 @@ TOKENS = ("word", "symbols", "char", "terms")
 @example(text="1 \u0301", tokens="char", keep_case=False, normalize=True)
 @example(text="\u0301\n\u0301\u3000a", tokens="char", keep_case=True, normalize=True)
 def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize):
-    """What stands there is, in normal form, the token; a character that becomes several tokens
-    stands for each of them.
-    """
+    """In normal form the token stands there; a character of several tokens, for each of them."""
     params = ShingleParams(tokens=tokens, k=1, keep_case=keep_case, normalize=normalize)
     words, _ = list_tokens(text.encode(), params)
     located = locate_tokens(text.encode(), params)
@@ -86,9 +84,7 @@ def row(values):
 
 
 def lcs_score(a, b):
-    """The slow obvious reference: two for an element, one more where the next of both is taken
-    too.
-    """
+    """The slow reference: two for an element, one more where the next of both is taken too."""
     n, m = len(a), len(b)
     # Of what is left: any; or if this pair is taken.
     best = [[(0, -1)] * (m + 1) for _ in range(n + 1)]

@@ -274,7 +274,6 @@ NEW = {"a": FOX, "b": f"{FOX} soon", "c": f"{FOX} late", "c copy": f"{FOX} late"
 
 @pytest.fixture
 def four(here):
-    Path("docs/in").mkdir(parents=True)
     write_files("docs", NEW)
     return here
 
@@ -297,19 +296,3 @@ def test_every_subset_by_the_command_line(run, four):
     run("accept --from -", stdin=tsv)
     assert run("pairs docs -q").out == b""
     assert run("pairs docs -q --show-accepted").out == tsv
-
-
-def test_the_list_of_a_page_and_what_the_page_shows(run, four):
-    data = lambda line: json.loads(  # noqa: E731
-        run(line).out.split(b'<script id="data" type="application/json">')[1].split(b"</script>")[0]
-    )
-    before = data("report docs -q")
-    run("accept docs/c 'docs/c copy' docs/a")
-    after = data("report docs -q")
-    assert before["steps"]["pairs"][0] - after["steps"]["pairs"][0] == 3
-    assert data("report docs -q --show-accepted")["steps"] == before["steps"]
-    names = [after["documents"]["name"][kind[0]] for kind in after["kinds"]]
-    assert sorted(names) == ["a", "b", "c", "c copy"]
-    assert run("query docs/a -q").rows == [["docs/b", run("query docs/a -q").rows[0][1], ""]]
-    assert run("query docs/c --check --same text -q").out == b""
-    assert len(run("query docs/a -q --show-accepted").rows) == 3

@@ -93,11 +93,10 @@ def test_folders_of_many_docs_are_those_that_were_named(folders):
 
 
 @pytest.mark.parametrize("pattern", ["[ab]", "([ab])([xy])", "x|(y)", "(?:folder):", "^docs/(.)"])
-def test_matches_are_those_of_re(pattern, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs").mkdir()
+def test_matches_are_those_of_re(pattern, here):
+    (here / "docs").mkdir()
     for name in ("ax", "ay", "bx", "by", "cy", "folder:"):
-        (tmp_path / "docs" / name).write_text(name)
+        (here / "docs" / name).write_text(name)
     documents, found = origins_of(pattern, "docs")
     keys = []
     for name in documents.names:
@@ -164,16 +163,15 @@ def test_fields_of_tables_are_those_of_csv_and_pyarrow(tmp_path):
 
 
 @pytest.fixture
-def folders(tmp_path, monkeypatch):
+def folders(here):
     """Folders with near-copies and exact ones within and across them, and files beside them."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(11)
     originals = [[WORDS[int(w)] for w in rng.integers(0, 400, 60)] for _ in range(10)]
     made = texts(5, originals, 90, 30)
     for i, text in enumerate(made):
-        folder = tmp_path / "docs" / f"{'abc'[min(i % 11, 2)]}" if i % 9 else tmp_path / "docs"
+        folder = here / "docs" / f"{'abc'[min(i % 11, 2)]}" if i % 9 else here / "docs"
         write_files(folder, {f"{i:03}.txt": text if i % 13 else f"{text} and more of it"})
-    return tmp_path
+    return here
 
 
 def pairs_of(across, method, threshold=0.5, store=None):

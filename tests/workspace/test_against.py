@@ -44,17 +44,16 @@ def texts(seed, originals, n, copies=0):
 
 
 @pytest.fixture
-def two_sides(tmp_path, monkeypatch):
+def two_sides(here):
     """Folders `new` and `old`, with copies within and across them."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(7)
     originals = [[WORDS[int(w)] for w in rng.integers(0, 400, 60)] for _ in range(12)]
     new, old = texts(1, originals, 30, 8), texts(2, originals, 60, 10)
     old += [*new[:4], new[2]]
     for folder, made in (("new", new), ("old", old)):
-        write_files(tmp_path / folder, {f"{i:03}.txt": text for i, text in enumerate(made)})
-    write_files(tmp_path, {"new/empty.txt": "", "old/empty.txt": ""})
-    return tmp_path
+        write_files(here / folder, {f"{i:03}.txt": text for i, text in enumerate(made)})
+    write_files(here, {"new/empty.txt": "", "old/empty.txt": ""})
+    return here
 
 
 def brute_force(threshold, here="new", there="old"):

@@ -18,13 +18,12 @@ BANDS = ("--recall", "0.99999", "--perms", "256")
 
 
 @pytest.fixture
-def two_sides(tmp_path, monkeypatch):
+def two_sides(here):
     """Folders `new` and `old` of near-copies of every degree, with copies within and across."""
-    monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(11)
     originals = [[WORDS[int(w)] for w in rng.integers(0, 400, 60)] for _ in range(16)]
     for folder, n, some in (("new", 40, originals), ("old", 40, originals[:9])):
-        (tmp_path / folder).mkdir()
+        (here / folder).mkdir()
         for i in range(n):
             words = list(some[int(rng.integers(len(some)))])
             for _ in range(int(rng.integers(0, 6))):
@@ -33,7 +32,7 @@ def two_sides(tmp_path, monkeypatch):
     shutil.copy("old/003", "new/copy")
     shutil.copy("new/001", "new/again")
     write_files(".", {"new/upper": Path("old/005").read_text().upper(), "new/empty": ""})
-    return tmp_path
+    return here
 
 
 def near(threshold):

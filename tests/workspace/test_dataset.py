@@ -1,6 +1,4 @@
-"""A whole set of training data thinned: `clusters TRAIN --against OLD --write DIR/ --removed FILE`,
-beside brute force; killed at any step; on a full disk.
-"""
+"""Training data without what is in OTHER, by brute force; killed, and on a full disk."""
 
 import csv
 import gzip
@@ -26,9 +24,7 @@ COMMAND += ("old.parquet", "--write", "clean/", "--removed", "removed.jsonl")
 
 
 def made_rows():
-    """Originals of 60 words in rows of four files, each with copies in which up to two words are
-    changed; and 30 old rows near some of them.
-    """
+    """Originals of 60 words in four files, copies with up to two other words, and 30 old rows."""
     rng = np.random.default_rng(5)
     originals = [[f"w{word}" for word in rng.integers(0, 5000, 60)] for _ in range(120)]
 
@@ -74,15 +70,14 @@ def read(path):
 
 
 @pytest.fixture
-def dataset(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def dataset(here):
     rows, old = made_rows()
     Path("train").mkdir()
     for at, name in enumerate(FILES):
         write(Path("train", name), rows[90 * at : 90 * (at + 1)])
     write(Path("old.jsonl"), old[:12])
     write(Path("old.parquet"), old[12:])
-    return tmp_path
+    return here
 
 
 def shingles(text):
@@ -157,9 +152,7 @@ def test_it_is_what_brute_force_says(dataset, run):
 
 
 def test_killed_between_any_two_steps(dataset, run):
-    """What is there is whole; nothing is gone that no list names; and the next run is as if nothing
-    had been.
-    """
+    """All that is there is whole, nothing goes that no list names, and the next run mends it."""
     run(*COMMAND, "-q")
     whole = snapshot()
     # A file is synced before it takes its name, and its folder after: five files of four steps.
@@ -181,9 +174,7 @@ ROOMS = 1000, 23_000
 
 
 def test_a_full_disk(dataset):
-    """An error says which file is not written; an older one of that name stays, and no part of
-    another is left.
-    """
+    """The file that is not written is named; an older one stays, and no part of another."""
     Path("clean/train").mkdir(parents=True)
     Path("clean/train/a.parquet").write_bytes(b"older")
     before = snapshot()

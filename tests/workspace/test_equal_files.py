@@ -1,6 +1,4 @@
-"""`--same bytes` over DOCS, held against hashlib over every file: which are equal, which are read,
-and that no answer depends on what an earlier run knew.
-"""
+"""`--same bytes` held against hashlib: which files are equal, and which of them are read."""
 
 import json
 import os
@@ -174,7 +172,6 @@ def test_members_of_archives_may_be_equal_to_files(here, run):
     rng = random.Random(3)
     contents = contents_of(rng)[:-3]
     names = [f"m{number}" for number in range(len(contents))]
-    Path("t").mkdir()
     write_files(".", {f"t/{number}": content for number, content in enumerate(contents[::3])})
     Path("t/a.zip").write_bytes(zip_of(zip(names, contents, strict=True)))
     Path("t/b.tgz").write_bytes(tar_of(zip(names[:20], contents[:20], strict=True), "w:gz"))

@@ -1,6 +1,5 @@
 """`lshdup folders` on planted trees, and the folders above names."""
 
-import json
 import os
 import random
 import shutil
@@ -27,12 +26,6 @@ def plant(folder, names):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text(RNG.randrange(60, 120)))
-
-
-def edit(path):
-    words = path.read_text().split()
-    words[len(words) // 2] = "edited"
-    path.write_text(" ".join(words))
 
 
 def size(folder, only=lambda path: True):
@@ -89,14 +82,6 @@ def test_a_partial_copy_is_inside(run, tree):
     assert row[2:] == (shared / total, shared / size(tree / "part"), 10, 12, 9, shared)
 
 
-def shown(run, *arguments):
-    return [json.loads(line) for line in run("show", *arguments, "--format", "jsonl").lines]
-
-
-def of(found, *keys):
-    return [tuple(row[key] for key in keys) for row in found]
-
-
 def folders_of(*names, cwd):
     os.chdir(cwd)
     documents = find_documents(Run.quiet(), [os.fsencode(name) for name in names], DocumentParams())
@@ -107,16 +92,15 @@ def folders_of(*names, cwd):
     return {names[i]: names[parents[i]] for i in range(1, len(parents))}
 
 
-def test_folders_above_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    plant(tmp_path, ["a/b/c/1", "a/b/c/2", "a/d/3", "e/f/g/h/4", "w/5", "w/x/6", "w/x/-y/7"])
-    assert folders_of("a", "e", cwd=tmp_path) == {
+def test_folders_above_names(here):
+    plant(here, ["a/b/c/1", "a/b/c/2", "a/d/3", "e/f/g/h/4", "w/5", "w/x/6", "w/x/-y/7"])
+    assert folders_of("a", "e", cwd=here) == {
         ".": None, "a": ".", "a/b/c": "a", "a/d": "a", "e/f/g/h": ".",
     }  # fmt: skip
     # What is above the current folder holds it.
-    assert folders_of(".", "..", "../../e", cwd=tmp_path / "w/x") == {
+    assert folders_of(".", "..", "../../e", cwd=here / "w/x") == {
         "../..": None, "..": "../..", ".": "..", "./-y": ".", "../../e/f/g/h": "../..",
     }  # fmt: skip
-    above = folders_of(tmp_path / "a", "5", cwd=tmp_path / "w")
-    assert above == {".": None, f"{tmp_path}/a": None, f"{tmp_path}/a/b/c": f"{tmp_path}/a",
-                     f"{tmp_path}/a/d": f"{tmp_path}/a"}  # fmt: skip
+    above = folders_of(here / "a", "5", cwd=here / "w")
+    assert above == {".": None, f"{here}/a": None, f"{here}/a/b/c": f"{here}/a",
+                     f"{here}/a/d": f"{here}/a"}  # fmt: skip

@@ -98,9 +98,7 @@ def peak_of(process):
 
 @pytest.mark.parametrize("command", drawn(["pairs", "clusters"], 1))
 def test_killed_at_random_instants(folder, tmp_path, command):
-    """Runs that are killed, again and again, end with the bytes of an undisturbed one; and read no
-    document again that the memo has.
-    """
+    """Killed runs end with the bytes of an undisturbed one, and read nothing that the memo has."""
     finish(start(command, folder, tmp_path / "warm", tmp_path / "out"))
     begun = time.monotonic()
     finish(start(command, folder, tmp_path / "whole", tmp_path / "whole.tsv"))
@@ -136,9 +134,7 @@ def test_killed_at_random_instants(folder, tmp_path, command):
 
 @pytest.mark.parametrize("command", drawn(["pairs", "clusters"], 1))
 def test_little_memory(folder, tmp_path, command):
-    """A run that plans for little memory takes less, and gives the same bytes; also where the
-    system gives it a third of what 300,000 rows take otherwise.
-    """
+    """A run that plans for little memory takes less, also under a limit, and gives the same."""
     natural = peak_of(start(command, folder, tmp_path / "whole", tmp_path / "whole.tsv"))
     little = os.environ | {"LSHDUP_MEMORY": "16MB"}
     process = start(command, folder, tmp_path / "s", tmp_path / "tsv", env=little)
@@ -216,9 +212,7 @@ def group():
 
 @pytest.mark.parametrize("command", drawn(["pairs", "clusters"], 1))
 def test_a_quarter_of_the_memory(home, tmp_path, command, group):
-    """In a control group of a quarter of the memory that a million rows take otherwise, mapped
-    pages included, a run gives the same bytes.
-    """
+    """In a control group of a quarter of the memory of a million rows: the same bytes."""
     folder = rows.corpus(home, "short", 1_000_000, 1)
     process = start(command, folder, tmp_path / "whole", tmp_path / "whole.tsv")
     _, process.returncode, used = os.wait4(process.pid, 0)  # Its few messages fit into the pipe.

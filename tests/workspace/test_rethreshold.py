@@ -1,6 +1,4 @@
-"""One saved run answers every higher threshold with the same bands: the pairs of a run of its own,
-without a document being read.
-"""
+"""One saved run answers each higher threshold as a run of its own, and reads nothing."""
 
 import os
 import shutil

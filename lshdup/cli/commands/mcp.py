@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -56,12 +57,15 @@ def command(ctx: click.Context, /, **_: object) -> int:
     if not ctx.params["docs"]:
         message = "no documents were named"
         raise InputError(message, "name the folders to answer about: lshdup mcp FOLDER")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _end)
+    if sys.stdin is None or sys.stdout is None:
+        message = "standard input or standard output is closed"
+        raise InputError(message, "a client of MCP starts this command, and speaks to it there")
     with temporary_folder() as folder:
         if ctx.params["store"] is None:
             ctx.params["store"] = folder / "store"
         _refuse_below(ctx.params["docs"], ctx.params["store"], folder)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _end)
         with open_session(ctx) as session:
             _serve(session)
     return OK
@@ -94,7 +98,8 @@ def _serve(session: Session) -> None:
         message = f"the Python SDK of MCP is missing: there is no {error.name}"
         raise InputError(message, "pip install 'lshdup[mcp]'") from None
 
-    from lshdup.cli.listings.agents import TOOLS, ask
+    from lshdup.cli.listings.agents import LONGEST_ERROR, TOOLS, ask
+    from lshdup.views.pair_view import shorten
 
     reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -119,6 +124,7 @@ def _serve(session: Session) -> None:
             except Exception as error:
                 known = explain(error)
                 text = "\n".join(filter(None, (known.message, *known.names, known.hint)))
+                text = shorten(text, LONGEST_ERROR)
         content = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(
             content=content, structured_content=found, is_error=found is None
@@ -147,6 +153,8 @@ def _serve(session: Session) -> None:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+    if sys.stdin.isatty():
+        session.console.say("a client of MCP speaks to it on standard input; Ctrl-C ends it")
     try:
         anyio.run(serve)
     except* (BrokenPipeError, ConnectionResetError):  # The client has left.

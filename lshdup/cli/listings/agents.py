@@ -48,9 +48,9 @@ from lshdup.workspace.passages import find_with_document
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
 
-#: Rows of an answer; bytes of its rows, and of its text; characters of a text in a row; and places
-#: of a passage that are listed.
-MOST_ROWS, MOST_BYTES, _CHARACTERS, _PLACES = 100, 24_000, 400, 5
+#: Rows of an answer; bytes of its rows, and of its text; characters of an error, and of a text in a
+#: row; and places of a passage that are listed.
+MOST_ROWS, MOST_BYTES, LONGEST_ERROR, _CHARACTERS, _PLACES = 100, 24_000, 2_000, 400, 5
 
 #: A passage of the text, and one of its places in a document. The first one has the words.
 _PASSAGES = {"passage": COUNT, "tokens": COUNT, "places": COUNT, "text_line": COUNT,
@@ -172,9 +172,10 @@ class _OfText(Tool):
 def _look_up(path: str, collection: Collection) -> NamedDocument:
     """Return the document of a collection that a path means. Raise InputError if there is none."""
     names = collection.documents.names
-    if "\\x" in path and path in (spelled := [*map(_encode, names)]):
-        at = spelled.index(path)
-        return NamedDocument(names[at], at, collection=collection)
+    if "\\" in path:  # as JSON has a name, or as the text of an answer has it
+        for at, name in enumerate(names):
+            if path in (_encode(name), printable(name)):
+                return NamedDocument(name, at, collection=collection)
     return look_up(_as_name(path), collection, only_stored=True)
 
 
