@@ -281,9 +281,12 @@ class Index:
         if self.plan is None:
             message = "containment makes no clusters: all pages that hold one template would chain"
             raise ParameterError(message, 'make them with measure="jaccard"')
-        whole, run, bands = self._join(), self._run, self._params.bands
-        collection, first = whole.collection, self._settle()[0].without_removed().collection
-        documents = first.documents
+        run, bands = self._run, self._params.bands
+        with self._lock:
+            whole, base = self._join(), self._layers[0]
+            collection, documents = whole.collection, base.collection.documents
+            if base.removed.any():
+                documents = documents.take(run, np.flatnonzero(~base.removed))
         is_first = len(collection.documents) == len(documents)
         by_name = bool(documents.docs) and (is_first or documents.parts is None)
         rule = ClusterParams(keep="" if by_name else "path-order")
@@ -456,6 +459,7 @@ class Index:
     def _known(self, names: Iterable[str]) -> list[str]:
         """Return which of some names documents have."""
         with self._lock:
+            self._look()
             names = list(names)
             is_known = np.array([name in self._waiting for name in names], bool)
             for layer, stored in product(self._layers, (False, True)):

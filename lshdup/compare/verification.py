@@ -226,7 +226,7 @@ class Verifier:
         yield left[same], right[same], np.ones(int(same.sum()))
         left, right = left[~same], right[~same]
         left, right = keep_possible(left, right, sizes, self._threshold)
-        known_lost = self._is_lost[left] | self._is_lost[right]
+        known_lost = self._is_lost[right]
         rest = left[known_lost], right[known_lost]
         left, right = left[~known_lost], right[~known_lost]
         yield from verify_jaccard(

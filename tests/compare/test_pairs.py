@@ -126,7 +126,9 @@ def test_pairs_of_copies_are_counted_but_not_made():
     assert len(expand_copies(RUN, none, np.zeros(n, np.int64), collapse=True)) == n - 1
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind not in ("table", "parquet")] + ["nul"])
+@pytest.mark.parametrize(
+    "kind", [*(each for each in FORMATS if each not in ("table", "parquet")), "nul"]
+)
 @pytest.mark.parametrize(
     "names", [[b"a", b"b c", b"\xff"], [b"a\tb", b"c", b"d"], [b"a", b"b", b"c\n"]]
 )
