@@ -416,6 +416,7 @@ def test_command_lines_that_are_refused(tmp_path, refused, monkeypatch):
     (tmp_path / "docs").mkdir()
     assert "no documents were named" in refused("mcp")
     assert "--files-from cannot be" in refused("mcp", "--files-from", "-")
+    assert "--stdin cannot be" in refused("mcp", "-", "--stdin", "jsonl")
     assert "docs/s would be written, which is below" in refused("mcp", "docs", "--store", "docs/s")
     with monkeypatch.context() as patched:
         patched.setenv("TMPDIR", str(tmp_path))

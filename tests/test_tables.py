@@ -81,7 +81,12 @@ def test_tables_have_the_rows_and_share_the_numbers(package):
                        for column in columns), strict=True))  # fmt: skip
     assert found == [(name.replace("\udcff", r"\udcff"), *rest) for name, *rest in tuples]
     assert np.shares_memory(columns[1].to_numpy(), rows.columns[1])
-    assert len(getattr(rows[:0], f"to_{package.removeprefix('py')}")()) == 0
+    none = getattr(rows[:0], f"to_{package.removeprefix('py')}")()
+    assert len(none) == 0
+    kind = "type" if package == "pyarrow" else "dtype"
+    assert [getattr(none[name], kind) for name in ("name", "score", "same")] == [
+        getattr(column, kind) for column in columns
+    ]
 
 
 def test_a_missing_package_is_said_in_one_line(monkeypatch):

@@ -159,6 +159,8 @@ def _as_utf8(column: Column) -> Column:
     r"""Return a column with texts that are UTF-8: lone surrogates become escapes as ``\udcff``."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         return np.ascontiguousarray(column)
+    if not len(column):
+        return np.zeros(0, str)  # A list of none would be a column of nulls.
     texts: Sequence[str] = _as_list(column)
     try:
         for text in texts:

@@ -38,7 +38,7 @@ Examples:
   lshdup mcp sample_corpus/licences --tokens symbols < /dev/null
 """,
 )
-@amend("files_from", hidden=True)
+@amend("files_from", "stdin", hidden=True)
 @of_the_index
 @documents_options
 @shingle_options
@@ -53,7 +53,7 @@ def command(ctx: click.Context, /, **_: object) -> int:
     what is known of documents is kept in a temporary folder until the end. Each answer is that of
     the documents as they are then.
     """
-    refuse(ctx, ("files_from",), "with mcp")
+    refuse(ctx, ("files_from", "stdin"), "with mcp")
     if not ctx.params["docs"]:
         message = "no documents were named"
         raise InputError(message, "name the folders to answer about: lshdup mcp FOLDER")
