@@ -433,6 +433,7 @@ def test_what_cannot_be_opened_is_refused(here, run):
     write_files(here / "docs", {"a": SAME})
     (here / "empty").mkdir()
     run("index docs --store made --perms 64")
+    run("passages docs --store passages")
     opened = lshdup.Index.open
     for ask, error, said in (
         (lambda: opened("empty"), InputError, "empty: there are no documents in it"),
@@ -450,6 +451,7 @@ def test_what_cannot_be_opened_is_refused(here, run):
         ),
         (lambda: opened({}, store="docs"), ArtifactError, "holds other files and is no store"),
         (lambda: opened({}, store="new", scheme="linear"), ParameterError, "none for a store"),
+        (lambda: opened("passages"), ArtifactError, "there is no signatures.npz in .*passages"),
         (lambda: opened({}).flush(), ParameterError, "it has no store"),
         (
             lambda: opened({"a": SAME}, 4, scheme="linear").query("x"),
@@ -460,8 +462,10 @@ def test_what_cannot_be_opened_is_refused(here, run):
         (lambda: opened({}, num_perm=7), ParameterError, "did you mean|'num_perm' is no keyword"),
         (lambda: pickle.dumps(opened("made")), TypeError, "cannot be pickled"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=said) as refused:
             ask()
+        assert "--" not in getattr(refused.value, "hint", "")
+        assert "a store elsewhere" not in getattr(refused.value, "hint", "")
     assert not (here / "new").exists()
     assert opened("made").query(SAME)[0].name == "docs/a"
     with opened("made") as index:

@@ -80,7 +80,8 @@ def test_tables_have_the_rows_and_share_the_numbers(package):
     found = list(zip(*(column.to_list() if package != "pyarrow" else column.to_pylist()
                        for column in columns), strict=True))  # fmt: skip
     assert found == [(name.replace("\udcff", r"\udcff"), *rest) for name, *rest in tuples]
-    assert np.shares_memory(columns[1].to_numpy(), rows.columns[1])
+    # A frame of pandas may be changed, and the rows stay.
+    assert np.shares_memory(columns[1].to_numpy(), rows.columns[1]) == (package != "pandas")
     none = getattr(rows[:0], f"to_{package.removeprefix('py')}")()
     assert len(none) == 0
     kind = "type" if package == "pyarrow" else "dtype"

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self, Unpack
 
@@ -462,17 +462,25 @@ class Index:
             self._look()
             names = list(names)
             is_known = np.array([name in self._waiting for name in names], bool)
-            for layer, stored in product(self._layers, (False, True)):
+            for _, layer, stored in _list_names(self._layers):
                 is_known |= layer.find_names(map(os.fsencode, names), stored=stored) >= 0
             return [names[at] for at in np.flatnonzero(is_known).tolist()]
 
     def _place(self, layers: tuple[Layer, ...], name: str | int) -> tuple[int, int]:
         """Return the layer of a document, and its number there. Raise KeyError for none."""
         names = [os.fsencode(str(name))]
-        for stored, (number, layer) in product((False, True), enumerate(layers)):
+        for number, layer, stored in _list_names(layers):
             if (row := int(layer.find_names(names, stored=stored)[0])) >= 0:
                 return number, row
         raise unknown_name(name, self)
+
+
+def _list_names(layers: tuple[Layer, ...]) -> list[tuple[int, Layer, bool]]:
+    """Return where a name is looked up: the number of a layer, the layer, and whether names of the
+    store are meant, which only files have, in the first layer.
+    """
+    printed = [(number, layer, False) for number, layer in enumerate(layers)]
+    return [*printed, (0, layers[0], True)] if layers[0].collection.documents.home else printed
 
 
 def _make_store(

@@ -202,5 +202,5 @@ def in_keywords() -> Iterator[None]:
         raise ParameterError(name_keywords(error.message), name_keywords(error.hint)) from None
     except ArtifactError as error:  # Its hint is a command to type.
         hint = error.hint.replace(RERUN, "run `lshdup index DOCS`").replace("--store DIR", "store")
-        hint = re.sub(r"( \(LSHDUP_WAIT=SECONDS\))?, or use .*", "", hint)
+        hint = re.sub(r"( \(LSHDUP_WAIT=SECONDS\))?, or use .*|; a store elsewhere .*", "", hint)
         raise ArtifactError(name_keywords(error.message), hint) from None

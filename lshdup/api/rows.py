@@ -57,8 +57,10 @@ class Table(Sequence[T]):
         return _import("pyarrow", "parquet").table(self._cells())
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return a `pandas.DataFrame`; see `to_arrow`. Raise InputError without pandas."""
-        frame: pd.DataFrame = _import("pandas").DataFrame(self._cells(), copy=False)
+        """Return a `pandas.DataFrame`, which may be changed, so its numbers are copied; else as
+        `to_arrow`. Raise InputError without pandas.
+        """
+        frame: pd.DataFrame = _import("pandas").DataFrame(self._cells(), copy=True)
         return frame
 
     def to_polars(self) -> "pl.DataFrame":
