@@ -412,6 +412,7 @@ WRONG = [
     (lambda i: i.add_many(["x", None]), InputError, "text of document '1' is null"),
     (lambda i: i.remove("b"), KeyError, "no document is called 'b'; names: 'a'"),
     (lambda i: i.of("b"), KeyError, "no document is called 'b'; names: 'a'"),
+    (lambda i: "\ud800" in i or i.remove("\ud800"), KeyError, "no document is called"),
 ]
 
 

@@ -239,6 +239,9 @@ def test_columns_of_a_table_have_texts_and_names(at):
     ).query(TEXTS[0])
     if at == 0:  # Labels are names, as of a Series.
         assert lshdup.MinHash(table[1:3], text_field="body").all_docs() == ["1", "2"]
+    if at == 2:
+        made = lshdup.MinHash(table.to_reader(), text_field="body", id_field="name")
+        assert made.all_docs() == [*"abcd"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -313,7 +313,9 @@ class Index:
             yield from layer.list_names()
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._known([name])
+        with suppress(UnicodeEncodeError):  # No document has such a name.
+            return isinstance(name, str) and name in self._known([name])
+        return False
 
     @property
     def collection(self) -> Collection:
@@ -468,10 +470,11 @@ class Index:
 
     def _place(self, layers: tuple[Layer, ...], name: str | int) -> tuple[int, int]:
         """Return the layer of a document, and its number there. Raise KeyError for none."""
-        names = [os.fsencode(str(name))]
-        for number, layer, stored in _list_names(layers):
-            if (row := int(layer.find_names(names, stored=stored)[0])) >= 0:
-                return number, row
+        with suppress(UnicodeEncodeError):
+            names = [os.fsencode(str(name))]
+            for number, layer, stored in _list_names(layers):
+                if (row := int(layer.find_names(names, stored=stored)[0])) >= 0:
+                    return number, row
         raise unknown_name(name, self)
 
 

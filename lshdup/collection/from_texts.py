@@ -58,7 +58,7 @@ def name_texts(
 ) -> tuple[list[str], Iterable[str]]:
     """Return the names of documents and their texts, unchecked, as `collect_texts` takes them."""
     given: Any = documents
-    if hasattr(given, "columns"):
+    if hasattr(given, "columns") or hasattr(given, "schema"):  # A stream of Arrow has no columns.
         return _name_rows(given, fields)
     if fields != NO_FIELDS:
         message = "text_field and id_field are of files of records and tables, not of texts"
