@@ -29,6 +29,9 @@ SET_BYTES = 512 << 20
 #: threads. A small block reuses memory, which is faster than new memory.
 BLOCK_BYTES = 12 << 20
 
+#: Elements of the sets that a thread compares at least.
+_ELEMENTS_AT_LEAST = 1 << 18
+
 #: Sets of this size stay in the cache of a processor.
 CACHE_BYTES = 1 << 20
 
@@ -62,7 +65,8 @@ def jaccard(
     def work(part: slice) -> None:
         kernels.pair_jaccard(sets.values, sets.offsets, a[part], b[part], threshold, out[part])
 
-    run_in_parts(len(left), run.jobs, work, least=256)
+    elements = 2 * len(sets.values) // max(1, len(sets))  # of an average pair
+    run_in_parts(len(left), run.jobs, work, least=1 + _ELEMENTS_AT_LEAST // (elements + 1))
     return out
 
 
@@ -166,7 +170,8 @@ class FetchedSets:
             known = wanted[self._is_fetched[wanted]]
             # The memory of sets that are no longer wanted is free before new ones come.
             self._sets = self._sets.take(self._row_of[known].astype(np.int64))
-            self._sets = RaggedSets.concatenate([self._sets, self._source(missing)])
+            new = self._source(missing)
+            self._sets = RaggedSets.concatenate([self._sets, new]) if len(known) else new
             self._is_fetched[self.documents] = False
             self.documents = np.concatenate([known, missing]).astype(np.uint32)
             self._is_fetched[self.documents] = True

@@ -132,10 +132,10 @@ class Sieve:
         made: NDArray[np.uint8] = run.arrays.empty((len(documents), width), np.uint8)
         first = 0
         for each in self.signatures:
-            last, lowest = first + len(each), each.view(np.uint8)[:, :: each.itemsize]
+            last = first + len(each)
             for some in slices_of(len(documents) if width else 0):
                 own = (documents[some] >= first) & (documents[some] < last)
-                made[some][own] = lowest[documents[some][own] - first]
+                made[some][own] = each[documents[some][own] - first]  # the lowest byte of each
             first = last
         return made
 
