@@ -368,7 +368,7 @@ def test_what_the_system_refuses_is_named(here):
     cases = {
         'ulimit -f 0; exec "$@" -o big': "File too large: big",
         'ulimit -f 0; exec "$@" > big': "File too large: standard output",
-        'ulimit -v 150000; exec "$@"': "not enough memory: this process may take 146 MB of "
+        'ulimit -v 110000; exec "$@"': "not enough memory: this process may take 107 MB of "
         "addresses",
         'mkdir gone; cd gone; rmdir ../gone; exec "$@"': "the current folder is gone",
     }
