@@ -439,6 +439,9 @@ def test_what_cannot_be_opened_is_refused(here, run):
     for ask, error, said in (
         (lambda: opened("empty"), InputError, "empty: there are no documents in it"),
         (lambda: opened("nowhere"), InputError, "nowhere"),
+        (lambda: opened("a\0b"), InputError, "x00b' is no path"),
+        (lambda: opened("\ud800"), InputError, "ud800' is no path"),
+        (lambda: opened({"a": "b"}, store=5), InputError, "5 is no path"),
         (lambda: opened(["a", None]), InputError, "is null, not str"),
         (lambda: opened("made", 128), ArtifactError, "was made with num_permutations 64, not 128"),
         (lambda: opened("made", k=2), ArtifactError, "was made with k 3, not 2"),

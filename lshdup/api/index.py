@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
@@ -21,6 +20,7 @@ from lshdup.api.options import (
     given_of,
     in_keywords,
     params_of,
+    path_of,
     run_of,
 )
 from lshdup.api.rows import Groups, Rows
@@ -176,7 +176,7 @@ class Index:
             bands = BandParams(threshold, recall, bands=num_bands or 0)
             params = replace(params, bands=bands, pairs=PairParams(measure=measure))
             run, is_banded = run_of(options), measure == "jaccard"
-            path = Path(documents).absolute() if isinstance(documents, str | os.PathLike) else None
+            path = path_of(documents) if isinstance(documents, str | os.PathLike) else None
             if path is not None and Store(path).is_ours():
                 if store is not None:
                     message = f"{path} is a store, and store is given too"
@@ -188,7 +188,7 @@ class Index:
             if store is None:
                 layer = Layer(run, collect_documents(run, documents, params, options))
                 return cls(run, params, layer)
-            made = Store(Path(store).absolute(), params.shingle.secret)
+            made = Store(path_of(store), params.shingle.secret)
             _make_store(run, made, documents, params, options)
             return cls._of_store(run, params, made, {})
 

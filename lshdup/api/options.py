@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
@@ -165,6 +166,17 @@ def params_of(perms: int, options: Options, *others: str) -> Params:
         text_field=options.get("text_field", ""), id_field=options.get("id_field", "")
     )
     return Params(documents=fields, shingle=shingle, sketch=sketch)
+
+
+def path_of(given: object) -> Path:
+    """Return an absolute path. Raise InputError for what no file system can name."""
+    if isinstance(given, str | os.PathLike):
+        with suppress(UnicodeEncodeError):
+            name = os.fsencode(given)
+            if b"\0" not in name:
+                return Path(os.fsdecode(name)).absolute()
+    message = f"{given!r} is no path"
+    raise InputError(message, "give the path of a folder or file")
 
 
 def given_of(perms: int | None, options: Options) -> dict[str, Any]:
