@@ -373,11 +373,6 @@ def linear_signatures(sets, prime, a, b):
 # --- bands ---
 
 
-def sample_of(elements, rate, salt):
-    """The elements whose hash is below 2^64 / rate, by its definition."""
-    return {x for x in elements if mix64(x ^ salt) * rate < MASK + 1}
-
-
 def buckets(signatures, bands, rows):
     """Documents with equal rows, for each band."""
     found = defaultdict(list)

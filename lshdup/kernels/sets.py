@@ -2,7 +2,7 @@
 
 References in the tests: NumPy's stable sort in tests/lsh/test_bands.py; `RaggedSets` in
 tests/compare/test_measures.py; set differences and Counter in
-tests/shingling/test_shingle_filter.py; `sample_of` and `jaccard` of tests/reference.py.
+tests/shingling/test_shingle_filter.py; `jaccard` of tests/reference.py.
 """
 
 from typing import TypeVar

@@ -367,7 +367,7 @@ def candidate_pairs(
     The pieces are (left, right), uint32 arrays, left < right.
 
     Cost: one step a pair and common band, two a document and band. Memory: one piece, 9 bytes a
-    document of the collection, and 8 bytes a band for each document that shares a bucket; 256 bytes
+    document of the collection, and 8 bytes a band for each document that shares a bucket; 192 bytes
     more for each of these with a sieve.
     """
     run.progress("candidates", 0, 0)
