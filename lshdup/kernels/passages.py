@@ -110,8 +110,9 @@ def _chain_left(grouped: Grouped, a: int, b: int, most: int) -> int:
             while j >= 0 and positions[j] > q - n:
                 j -= 1
             if i >= 0 and j >= 0 and positions[i] == p - n and positions[j] == q - n:
-                group = grouped.group_of[i]
-                if grouped.group_of[j] == group and grouped.is_rare[group]:
+                # Anchors of no group have one number of a group, though their grams differ.
+                same_gram = grouped.hashes[i] == grouped.hashes[j]
+                if same_gram and grouped.is_rare[grouped.group_of[i]]:
                     return -1
         skip = 1
         same = 0

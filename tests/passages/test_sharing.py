@@ -102,6 +102,13 @@ def test_pairs_are_those_of_all_common_runs(documents, least, gap, common, thres
         assert found == expected
 
 
+def test_a_chain_is_found_past_anchors_that_recur_nowhere():
+    """Before its only common anchor, both documents have one that no other document has."""
+    left = [*range(100, 111), 0, *range(102, 107), 0]
+    right = [*range(105, 111), 1, *range(102, 107), 0]
+    assert sharing_pairs([left, right], PassageParams(8, 2, 1)) == [(0, 1, 13, 13, 13, 1)]
+
+
 def test_runs_are_found_with_room_for_one_member_at_a_time(monkeypatch):
     chance = random.Random(5)
     text = [chance.randrange(10**6) for _ in range(200)]
