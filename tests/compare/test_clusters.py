@@ -190,14 +190,14 @@ def in_pieces(held):
 
 
 @pytest.mark.parametrize("held", [True, False])
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
 def test_groups_are_those_of_the_obvious_loop(held, made, threshold):
     with in_pieces(held):
         check(made, threshold)
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(collections(), st.integers(0, 3), st.randoms())
 def test_groups_behind_a_sieve_are_those_of_the_pairs_that_pass(made, least, random):
     rows = np.array([[random.randrange(2) for _ in range(3)] for _ in made.sets], np.uint32)
@@ -208,7 +208,7 @@ def test_groups_behind_a_sieve_are_those_of_the_pairs_that_pass(made, least, ran
 
 
 @pytest.mark.parametrize("held", [True, False])
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(collections(16), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
 def test_groups_across_origins_are_those_of_the_obvious_loop(held, made, threshold):
     """Documents of one origin are in a group only for the sake of a third one."""
@@ -233,7 +233,7 @@ def test_one_origin_of_many_alike_is_not_walked():
 
 
 @pytest.mark.parametrize("held", [True, False])
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(collections(), st.sampled_from([0.3, 0.5, 0.8]), st.data())
 def test_accepted_pairs_are_no_edges(held, made, threshold, data):
     """In memory and in rounds, of different sets; those of one set are in tests/workspace."""

@@ -56,7 +56,7 @@ def numbered(sets):
     return np.array([kinds[frozenset(each)] if each else 0 for each in sets], np.uint64)
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(sets_of_numbers, thresholds, st.sampled_from([1, 3, 1 << 18]))
 def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
@@ -78,7 +78,7 @@ def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece)
     assert rows(next(of_both)) == rows(next(of_both))
 
 
-@settings(max_examples=many(200), deadline=None)
+@settings(max_examples=many(200))
 @given(sets_of_numbers, thresholds)
 def test_collapsed_copies_are_beside_the_first(sets, threshold):
     ragged, duplicate_of = RaggedSets.from_sets(sets), duplicates(sets)
@@ -99,7 +99,7 @@ def test_only_exact_duplicates_have_scores_of_both_measures():
     assert [row for each in made.pieces() for row in rows(each)] == [(0, 1, 1.0, 1.0)]
 
 
-@settings(max_examples=many(200), deadline=None)
+@settings(max_examples=many(200))
 @given(sets_of_numbers, thresholds, st.sampled_from([1, 2, 4]), st.sampled_from([40, 1 << 20]))
 def test_one_document_against_all(sets, threshold, jobs, block):
     """Its neighbours are those of brute force, whatever the size of a block."""

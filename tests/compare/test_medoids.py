@@ -82,7 +82,7 @@ THRESHOLDS = st.sampled_from([0.2, 0.3, 0.5, 2 / 3, 1.0])
 LINKAGES = st.sampled_from(["representative", "single"])
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(collections(), THRESHOLDS, LINKAGES, st.data())
 def test_the_centre_has_the_largest_sum(made, threshold, linkage, data):
     n = len(made.sets)

@@ -113,7 +113,7 @@ def test_bits_changed_in_two_words_of_a_lane_are_told_apart(secret):
     assert len(set(prints.tolist())) == len(documents) == 65 * 65
 
 
-@settings(max_examples=many(200), deadline=None)
+@settings(max_examples=many(200))
 @given(st.lists(st.tuples(WORDS, st.sampled_from([" ", "  ", ". "])), min_size=2, max_size=6))
 def test_laws(parts):
     texts = [separator.join(words).encode() for words, separator in parts]

@@ -5,36 +5,9 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from lshdup.compare import expand_duplicates
-from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.evaluation import histogram
-from tests.compare.test_pairs import collections, found_pairs, rows
-from tests.conftest import RUN, many, part
-
-LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
-
-
-@settings(max_examples=many(200), deadline=None)
-@given(collections(), st.sampled_from([1, 3, 1 << 18]), st.booleans())
-def test_counts_are_those_of_all_pairs_made(collection, piece, collapse):
-    kinds, similar = collection
-    pairs, duplicate_of = found_pairs(kinds, similar)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(expand_duplicates, "PIECE", piece)
-        made = expand_copies(RUN, pairs, duplicate_of, collapse=collapse)
-        every = [row for part in made.pieces() for row in rows(part)]
-        totals, best = made.totals(np.array(LEVELS)), made.best(len(kinds))
-    assert totals == [sum(s >= t for _, _, s in every) for t in LEVELS]
-    for d in range(len(kinds)):
-        assert best[d] == max([s for a, b, s in every if d in (a, b)], default=0.0)
-    for low, high in zip(LEVELS, [*LEVELS[1:], np.inf], strict=True):
-        there = [row for row in every if low <= row[2] < high]
-        example = made.example(low, high)
-        assert (example in there) if there else example is None
-        assert example is None or example[2] == min(s for *_, s in there)
+from tests.conftest import part
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets, StringTable
@@ -26,7 +26,7 @@ from lshdup.lsh import band_plan, band_table
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.document_list import DocumentList
 from tests import reference
-from tests.conftest import ROOT, RUN, many, part, require
+from tests.conftest import ROOT, RUN, part, require
 
 
 def collection_of(sets):
@@ -55,7 +55,6 @@ def six_digits(x):
 # --- expectations ----
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(st.integers(1, 40), st.integers(0, 40), st.integers(1, 40), st.floats(0.01, 0.6))
 def test_binomial_tails(perms, common, more, epsilon):
     """P(|X / K - s| > eps), summed term by term in exact arithmetic."""

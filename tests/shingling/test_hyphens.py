@@ -26,7 +26,7 @@ pieces = st.sampled_from([
 broken = st.lists(pieces, max_size=60).map("".join)
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(st.lists(broken, min_size=1, max_size=3), st.booleans(), st.booleans(), KINDS)
 def test_sets_and_places_are_those_of_whole_words(texts, always, normalize, kind):
     params = ShingleParams(kind, normalize=normalize, join_hyphens=always)

@@ -155,7 +155,7 @@ PARAMS = st.builds(
 )
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(st.lists(documents, max_size=4), PARAMS)
 def test_sets_and_fingerprints_are_those_of_the_parts(documents, params):
     options = {"tokens": params.tokens, "secret": params.secret}
@@ -171,7 +171,6 @@ def test_sets_and_fingerprints_are_those_of_the_parts(documents, params):
         assert sorted(element for element, _, _ in list_shingles(text, params)) == sorted(expected)
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(documents, KINDS)
 def test_tokens_of_parts_are_located(document, tokens):
     def located(text):
