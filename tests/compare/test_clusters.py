@@ -284,9 +284,8 @@ def test_the_same_on_any_number_of_threads(monkeypatch):
         centre = rng.randrange(180) * 40
         base = set(range(centre + 1, centre + 41))
         sets.append(base ^ {rng.randrange(1, 7200) for _ in range(rng.choice([0, 0, 2, 5, 9]))})
-    keys = [
-        [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
-    ]
+    starts = [0, 100_000, 200_000]
+    keys = [[min(s) + start if rng.random() < 0.9 else 7 for s in sets] for start in starts]
     firsts = [sets.index(each) for each in sets]  # duplicates have the same keys
     keys = [[band[first] for first in firsts] for band in keys]
     made = Made(sets, keys, rng.sample(range(900), 900))
@@ -411,6 +410,7 @@ def test_every_rule_of_keep():
     ],
 )  # fmt: skip
 def test_the_original_has_the_shortest_path(in_order):
+    """Of files: fewest names of copies, fewest components, fewest characters, then byte order."""
     names = list(map(os.fsencode, in_order.split("|")))
     assert preferred(sorted(names), "")[0] == names
 

@@ -57,9 +57,7 @@ def found_by(sides, method, threshold, run=RUN, *, collapse=False):
 
 @pytest.mark.parametrize("name", METHODS)
 @given(sets_of_numbers, sets_of_numbers, thresholds, st.sampled_from([1, 3]))
-def test_pairs_of_two_sides_are_the_crossing_pairs_of_their_union(
-    name, here, there, threshold, jobs
-):
+def test_pairs_of_two_sides_are_crossing_pairs_of_their_union(name, here, there, threshold, jobs):
     method, split = METHODS[name], len(here)
     crossing = found_by(sides_of(here, there, method.same), method, threshold, Run.quiet(jobs))
     union = found_by(sides_of(here + there, same=method.same), method, threshold)
@@ -72,9 +70,7 @@ def test_pairs_of_two_sides_are_the_crossing_pairs_of_their_union(
 
 @pytest.mark.parametrize("name", METHODS)
 @given(st.data(), st.sampled_from([1, 2, 3, 8]), thresholds, st.sampled_from([1, 3]))
-def test_pairs_across_origins_are_all_pairs_without_those_of_one(
-    name, data, kinds, threshold, jobs
-):
+def test_pairs_across_origins_are_all_but_those_of_one(name, data, kinds, threshold, jobs):
     """Documents with nothing that says their origin are origins of one document: 8 are many."""
     different = data.draw(st.lists(st.sets(st.integers(0, 12), max_size=8), min_size=1, max_size=6))
     sets = data.draw(st.lists(st.sampled_from(different), max_size=10))

@@ -76,9 +76,8 @@ def test_the_same_pieces_at_any_number_of_jobs(measure, sets, threshold, probes,
     assert sizes == [1] * len(alone) or (piece > 1 and max(sizes) <= piece)
     every, wanted = BRUTE_FORCE[measure](sets, threshold), set(members.tolist())
     every = [row for row in every if {*row[:2]} <= wanted]
-    assert sorted(alone) == [
-        row for row in every if not kinds or origins[row[0]] != origins[row[1]]
-    ]
+    crossing = [row for row in every if not kinds or origins[row[0]] != origins[row[1]]]
+    assert sorted(alone) == crossing
 
 
 def test_longer_sets():

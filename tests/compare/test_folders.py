@@ -182,9 +182,7 @@ def test_many_folders_with_one_large_document_are_each_inside_the_next():
 
 @settings(max_examples=many(200))
 @given(trees(), documents_of(5), WEIGHTS, st.sampled_from([0.5, 0.8, 1.0]))
-def test_folders_that_have_a_holder_have_one_where_documents_are_common(
-    parents, documents, weights, threshold
-):
+def test_folders_have_a_holder_where_documents_are_common(parents, documents, weights, threshold):
     """And each pair is one of folders of which one is inside the other."""
     arrays = [number % len(parents) for number, _ in documents], [group for _, group in documents]
     given = (*(np.array(each, np.int64) for each in (*arrays, weights)), threshold)

@@ -32,9 +32,8 @@ from tests.conftest import ROOT, RUN, part, require
 def collection_of(sets):
     ragged = RaggedSets.from_sets(sets)
     zeros = np.zeros(len(sets), np.int64)
-    documents = DocumentList(
-        StringTable.from_strings(str(i).encode() for i in range(len(sets))), zeros, zeros
-    )
+    names = StringTable.from_strings(b"%d" % i for i in range(len(sets)))
+    documents = DocumentList(names, zeros, zeros)
     columns = {"set_sizes": ragged.sizes, "fingerprints": np.zeros(len(sets), np.uint64)}
     return ragged, Collection(documents, ShingleParams(), columns, sets=ragged)
 
@@ -197,15 +196,13 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
     sketch = SketchParams("fast", 30, 4)
     params = [BandParams(threshold, 0.9, bands=b, buckets=buckets) for b in (3, 10)]
     plans = {30: [band_plan.plan_bands(30, each) for each in params]}
-    results = list(
-        experiments.band_recall(Experiment(Run.quiet(2), ragged, [sketch]), pairs, plans)
-    )
+    experiment = Experiment(Run.quiet(2), ragged, [sketch])
+    results = list(experiments.band_recall(experiment, pairs, plans))
     signatures = sketch_collection(RUN, collection, sketch).signatures
     edges = experiments.make_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
-    assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [
-        (b, *each) for b in (3, 10) for each in bins
-    ]
+    of_each = [(r.bands, (r.similarity_from, r.similarity_to)) for r in results]
+    assert of_each == [*itertools.product((3, 10), bins)]
     of_no_bucket = 1 - 1 / buckets if buckets else 1
     for r in results:
         plan = band_plan.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets)

@@ -291,7 +291,6 @@ def test_a_bucket_is_found_with_few_looks(folded):
     keys = rng.integers(0, folded or 1 << 64, 200_000, dtype=np.uint64)
     table, places = one_band(keys), np.zeros((2, 1, 200), np.int64)
     wanted, none = keys[None, :200], np.zeros((0, 0), np.uint32)
-    looks = kernels.find_buckets(
-        table.order, table.keys, none, 0, np.uint64(0), wanted, 0, 200, *places
-    )
+    bands, zero = (table.order, table.keys, none), np.uint64(0)
+    looks = kernels.find_buckets(*bands, 0, zero, wanted, 0, 200, *places)
     assert 0 < looks < 200 * 40  # a binary search for both ends takes 36

@@ -15,9 +15,8 @@ from lshdup.params import SketchParams
 from tests import reference
 from tests.conftest import RUN, part
 
-sets_of_numbers = st.lists(
-    st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6
-)
+numbers = st.sets(st.integers(0, (1 << 64) - 1), max_size=30)
+sets_of_numbers = st.lists(numbers, min_size=1, max_size=6)
 
 
 def constants(seed):

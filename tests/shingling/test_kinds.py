@@ -136,9 +136,8 @@ def test_small_documents_of_the_class_interface(here):
 
 # --- no shingle has tokens of two parts -----------------------------------------------------------
 
-documents = st.tuples(
-    st.lists(texts.map(encodable), min_size=1, max_size=4), st.sampled_from(["", "0f", "f0 x"])
-)
+parts = st.lists(texts.map(encodable), min_size=1, max_size=4)
+documents = st.tuples(parts, st.sampled_from(["", "0f", "f0 x"]))
 
 
 def encode(parts, sealed=""):
