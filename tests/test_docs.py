@@ -207,11 +207,8 @@ def test_ci_runs_what_it_must(stage, line):
 def test_scripts_without_spaces_are_those_of_the_tokens():
     section = PAGES["docs/reference/definitions.md"].partition("### Scripts without spaces")[2]
     rows = re.findall(r"^\| .+ \| (.+) \| (\d) \|$", section.partition("\n## ")[0], re.MULTILINE)
-    found = [
-        (*(int(end, 16) for end in block.split("–")), int(reach))
-        for blocks, reach in rows
-        for block in blocks.split(", ")
-    ]
+    found = [(*block.split("–"), reach) for blocks, reach in rows for block in blocks.split(", ")]
+    found = [(int(low, 16), int(high, 16), int(reach)) for low, high, reach in found]
     assert sorted(found) == list(UNSPACED_BLOCKS)
 
 
@@ -246,9 +243,8 @@ class Names:
         self.words = {*dir(builtins), *keyword.kwlist}
         for path in filter(lambda name: name.endswith(".py"), self.files):
             self.words |= set(path.removesuffix(".py").split("/"))
-            self.words |= set(
-                re.findall(r"\w+", without_comments((ROOT / path).read_text("utf-8")))
-            )
+            source = (ROOT / path).read_text("utf-8")
+            self.words.update(re.findall(r"\w+", without_comments(source)))
 
     def unknown(self, text):
         """Yield the names in backticks that mean nothing."""
@@ -275,7 +271,5 @@ def test_names_in_backticks_are_there():
     absent = "no_such_" + "name"
     text = f"`compare/similarity.py` `Run` `{absent}()`"
     assert list(names.unknown(text)) == ["compare/similarity.py", absent]
-    source = (
-        'def f():\n    """Doc\nstring."""  # comment\n    x = """\nkept\n"""\n    # more\n    "#"'
-    )
+    source = 'def f():\n    """Doc\nstring."""  # comment\n    x = """\nkept\n"""\n    # 1\n    "#"'
     assert re.findall(r"\w+|#", without_comments(source)) == ["def", "f", "x", "kept", "#"]

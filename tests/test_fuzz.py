@@ -1,7 +1,6 @@
 """The fuzzer for some seconds, and what it has found, by name."""
 
 import json
-import os
 import random
 import re
 import shutil
@@ -26,29 +25,24 @@ from tests.fuzz import artifacts
 from tests.fuzz.artifacts import archive_of, array_of, members_of, npy
 from tests.fuzz.html import Html
 from tests.fuzz.texts import Texts
+from tests.running import clean_environment
 
 SEED = 20
 
 
-def no_findings(tally):
-    assert tally.tried
-    assert not tally.findings, tally.findings[0]
-
-
-def test_texts():
-    target = Texts()
-    for number in range(10):
-        no_findings(target.batch(random.Random(f"{SEED} {number}")))
-
-
-def test_pages():
-    no_findings(Html().batch(random.Random(SEED), 200))
+@pytest.mark.parametrize(("target", "batches"), [(Texts, 10), (Html, 1)])
+def test_texts_and_pages(target, batches):
+    target = target()
+    for number in range(batches):
+        tally = target.batch(random.Random(f"{SEED} {number}"))
+        assert tally.tried
+        assert not tally.findings, tally.findings[0]
 
 
 def fuzz(folder, *arguments):
     """Run the fuzzer in a process, which writes outside of arrays would kill; return its words."""
     command = [sys.executable, "-m", "tests.fuzz", *map(str, arguments)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    env = clean_environment() | {"TMPDIR": str(folder)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
@@ -94,9 +88,8 @@ from tests.fuzz.fences import run_fenced
 batch = TextBatch.of([0], [{text.encode()!r}])
 _, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, np.uint8))
 print(whole, outcomes.tolist())"""
-    command = [sys.executable, "-c", script]
-    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert process.stdout.split() == ["True", f"[{text_kernels.NEEDS_NORMALIZING}]"], process
+    printed = subprocess.check_output([sys.executable, "-c", script], text=True, cwd=ROOT)
+    assert printed.split() == ["True", f"[{text_kernels.NEEDS_NORMALIZING}]"]
 
 
 def test_rows_of_comments_are_read_once():
@@ -250,11 +243,8 @@ FORGED_MORE = [
     ("signatures", "guesses_offsets", 2, "damaged"),
 ]
 #: These are as good as not there.
-PAIRS = [
-    ("pairs", "left", 3_000_000, ""),
-    ("pairs", "right", 0, ""),
-    ("pairs", "similarity", np.nan, ""),
-]
+PAIRS = [("left", 3_000_000), ("right", 0), ("similarity", np.nan)]
+PAIRS = [("pairs", *change, "") for change in PAIRS]
 FILTERED = "index d --ignore-common 3 --template d/ISC.txt"
 
 

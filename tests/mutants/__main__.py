@@ -78,9 +78,7 @@ class Reached:
             # What a module does when it is imported, a kernel calls, or a process of its own does,
             # concerns all users of the module.
             files = {fault.file, *_users(fault.file)}
-            entered = {
-                test for at, tests in self._tests.items() if at[0] in files for test in tests
-            }
+            entered = set().union(*(each for at, each in self._tests.items() if at[0] in files))
         entered = entered - {_ANY_CHANGE}
         room = f"tests/{fault.file.split('/')[1]}/"
         return sorted(entered, key=lambda test: (room not in test, self.seconds[test], test))
@@ -106,11 +104,8 @@ def _callers(fault):
 
 def _users(file):
     """Return the files that name a module."""
-    return {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "lshdup").rglob("*.py")
-        if re.search(rf"\b{Path(file).stem}\b", path.read_text())
-    }
+    paths, name = (ROOT / "lshdup").rglob("*.py"), re.compile(rf"\b{Path(file).stem}\b")
+    return {str(path.relative_to(ROOT)) for path in paths if name.search(path.read_text())}
 
 
 class Copy:
@@ -125,12 +120,12 @@ class Copy:
             else:
                 shutil.copy2(path, folder / path.name)
         (folder / "tmp").mkdir()
-        self._environment = {
-            **os.environ,
-            "PYTHONPATH": str(folder),
-            "XDG_CACHE_HOME": str(folder / "cache"),
-            "TMPDIR": str(folder / "tmp"),
+        places = {
+            "PYTHONPATH": folder,
+            "XDG_CACHE_HOME": folder / "cache",
+            "TMPDIR": folder / "tmp",
         }
+        self._environment = os.environ | {name: str(place) for name, place in places.items()}
         self._serial, self._unusable = 0, set()
 
     def try_out(self, fault, tests, seconds):
@@ -140,9 +135,7 @@ class Copy:
                 code, output = self._pytest(chosen, seconds * _SLOWER + _MORE_SECONDS)
             if code in (0, 5):
                 return ""
-            failed = re.search(
-                r"^(?:FAILED|ERROR) (\S+(?:\[.*?\])?)(?: - |$)", output, re.MULTILINE
-            )
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+(?:\[.*?\])?)(?: - |$)", output, re.M)
             if failed is None or failed[1] not in chosen:
                 return f"exit code {code}"
             if not self._pytest([failed[1]], 600)[0]:
@@ -162,14 +155,10 @@ class Copy:
             "addopts=-q --import-mode=importlib --doctest-modules", f"@{names}",
         ]  # fmt: skip
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options],
-            cwd=self.folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            [sys.executable, "-m", "pytest", *options], cwd=self.folder, env=self._environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True,
-        )
+        )  # fmt: skip
         try:
             output, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -204,12 +193,8 @@ def main():
     parser.add_argument("--reached", type=Path, required=True, help="folder of a recorded run")
     parser.add_argument("--draw", type=int, default=40, metavar="N", help="faults (default 40)")
     parser.add_argument("--seed", default="", help="what decides the draw: a commit")
-    parser.add_argument(
-        "--only",
-        default="",
-        metavar="TEXT",
-        help="files with one of these, separated by commas, in their names",
-    )
+    text = "files with one of these, separated by commas, in their names"
+    parser.add_argument("--only", default="", metavar="TEXT", help=text)
     parser.add_argument("--seconds", type=float, default=60, help="most of tests for a fault")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     options = parser.parse_args()
