@@ -1,4 +1,4 @@
-"""`--against OTHER…`: pairs across two sides, what goes and stays of DOCS; of OTHER nothing goes."""
+"""`--against OTHER…`: pairs across two sides, and what goes of DOCS; of OTHER nothing goes."""
 
 import json
 import os
