@@ -96,7 +96,6 @@ def is_shown(printed, shown):
 
 
 def test_there_are_examples():
-    """What runs the examples finds them."""
     found = [kind for page in PAGES for kind, _ in blocks(page)]
     assert found.count("sh") + found.count("console") >= 20
     assert "python" in found
@@ -258,7 +257,6 @@ class Names:
 
 
 def test_names_in_backticks_are_there():
-    """In docstrings, and on the pages that explain."""
     names, unknown = Names(), []
     for path in sorted((ROOT / "lshdup").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -251,7 +251,6 @@ def test_settings_of_spark():
 
 
 def test_without_pyspark(tmp_path):
-    """One line, and a hint to install packages."""
     (tmp_path / "none.py").write_text(
         "import sys, importlib.util as u\nold = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'pyspark' else old(name, *rest)\n"
