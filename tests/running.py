@@ -169,7 +169,9 @@ def _begin(arguments, descriptors, cwd, environment):
     process = subprocess.Popen(
         command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=environment
     )
-    alarm = _killed_later(process.pid)
+    alarm = threading.Timer(_PATIENCE, os.kill, (process.pid, signal.SIGKILL))
+    alarm.daemon = True
+    alarm.start()
 
     def wait():
         code = process.wait()
@@ -177,13 +179,6 @@ def _begin(arguments, descriptors, cwd, environment):
         return code
 
     return wait
-
-
-def _killed_later(number):
-    alarm = threading.Timer(_PATIENCE, os.kill, (number, signal.SIGKILL))
-    alarm.daemon = True
-    alarm.start()
-    return alarm
 
 
 class _Warm:

@@ -142,9 +142,7 @@ def test_a_folder_of_everything(run, tmp_path):
     write_files(folder, {name: data for name, (data, _) in contents.items()})
     odd = [b"new\nline", b"tab\t", b"\xff\xfe", b"-rf", b"=1+1", b"n" * 255, b"a\rb", b" "]
     odd += [b"\x1b[2J\x1b]0;x\x07", "gpj.\u202eexe".encode()]
-    for name in odd:
-        with open(os.fsencode(folder / "sub") + b"/" + name, "wb") as file:
-            file.write(TEXT.encode())
+    write_files(folder / "sub", dict.fromkeys(odd, TEXT))
     (folder / ".hidden").write_text(TEXT)
     os.symlink("plain", folder / "link")
     os.symlink("..", folder / "sub/loop")
@@ -296,9 +294,8 @@ def test_files_that_change_between_listing_and_reading(here):
         (here / name).write_text(text)
     made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     texts = {b"grown": OTHER, b"pipe": "", b"same": TEXT, b"shrunk": "little"}
-    assert outcome(made) == (list(texts), {
-        b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE,
-    })  # fmt: skip
+    why = {b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE}
+    assert outcome(made) == (list(texts), why)
     assert [set(each.tolist()) for each in made.sets] == list(map(reference_set, texts.values()))
     (endless,) = [each.skipped for each in made.skipped if each.skipped.name == b"endless"]
     assert "grew to more than 1000 bytes" in endless.detail
@@ -372,17 +369,19 @@ def drawn(alphabet, n):
     return random.Random(n).choices(alphabet, k=n)
 
 
-LETTERS = string.ascii_letters
-
-
 @pytest.mark.long
 @tells_memory
 @pytest.mark.parametrize(
     ("text", "tokens", "tags", "options"),
     [
         (lambda: " ".join(drawn(ENGLISH, 3_000_000)), 3_000_000, 0, ()),
-        (lambda: " ".join(drawn(LETTERS, 4_000_000)), 4_000_000, 0, ()),
-        (lambda: "".join(drawn(LETTERS, 9_000_000)), 9_000_000, 0, ("--tokens", "char")),
+        (lambda: " ".join(drawn(string.ascii_letters, 4_000_000)), 4_000_000, 0, ()),
+        (
+            lambda: "".join(drawn(string.ascii_letters, 9_000_000)),
+            9_000_000,
+            0,
+            ("--tokens", "char"),
+        ),
         (lambda: "<html><body>" + "<b>x</b> " * 800_000, 800_000, 1_600_000, ()),
     ],
     ids=["English", "letters", "tokens of a byte", "page"],
@@ -551,22 +550,18 @@ EVIL = [
     *(b"\x1b[2J\x1b[31mred", b"\x1b]0;title\x07", b"bell\x07", b"a\rb"),
     *("gpj.\u202eexe".encode(), "\u200f\u2066x".encode(), b"\x9b31m\xff", b"n\nl"),
 ]
+OPTIONS = ["", *(f"--format {name}" for name in ("tsv", "csv", "jsonl", "table")), "-0"]
 
 
-FORMATS = [["--format", name] for name in ("tsv", "csv", "jsonl", "table")]
-
-
-@pytest.mark.parametrize("options", part([[], *FORMATS, ["-0"]], 3))
+@pytest.mark.parametrize("options", part(OPTIONS, 3))
 def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     files = dict.fromkeys(EVIL, TEXT.encode()) | {b"\x1b[5mutf-16": b"\xff\xfex"}
-    for name, data in files.items():
-        with open(os.fsencode(tmp_path) + b"/" + name, "wb") as file:
-            file.write(data)
+    write_files(tmp_path, files)
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", *options]
+    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store"]
     env = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm", "NO_COLOR": "1"}
     streams = {"cwd": tmp_path, "env": os.environ | env, "stdout": slave, "stderr": slave}
-    with subprocess.Popen(command, **streams) as process:
+    with subprocess.Popen([*command, *options.split()], **streams) as process:
         os.close(slave)
         shown_ = b""
         with contextlib.suppress(OSError):

@@ -162,7 +162,6 @@ def test_the_recipe_of_conda_is_that_of_the_project():
 
 
 def test_what_the_page_shows_is_there():
-    """Inputs of the action, and the hook."""
     text = (ROOT / "docs/how-to/scripts-and-ci.md").read_text()
     blocks = re.findall(r"```yaml\n(.*?)```", text, re.S)
     workflow, hooks = map(yaml.safe_load, blocks)
@@ -175,7 +174,6 @@ def test_what_the_page_shows_is_there():
 
 
 def test_actions_are_pinned():
-    """Those of others by a version, at least."""
     files = [ROOT / "action.yml", *(ROOT / ".github/workflows").iterdir()]
     used = re.findall(r"uses: *(\S+)", "\n".join(each.read_text() for each in files))
     assert used

@@ -47,10 +47,13 @@ def blocks(page, kinds="sh|console|python"):
     return re.findall(rf"^```({kinds})\n(.*?)^```$", PAGES[page], re.DOTALL | re.MULTILINE)
 
 
+def without_examples(page):
+    return re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
+
+
 def prose(page):
     """The page without examples, code and addresses."""
-    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
-    return re.sub(r"\]\([^)]*\)|`[^`]*`|^    .*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"\]\([^)]*\)|`[^`]*`|^    .*$", "", without_examples(page), flags=re.MULTILINE)
 
 
 #: Pages with examples; of those on a task, which are many, every other one is run every day.
@@ -96,7 +99,6 @@ def is_shown(printed, shown):
 
 
 def test_there_are_examples():
-    """What runs the examples finds them."""
     found = [kind for page in PAGES for kind, _ in blocks(page)]
     assert found.count("sh") + found.count("console") >= 20
     assert "python" in found
@@ -115,8 +117,7 @@ def test_the_picture_is_what_is_printed():
 
 def anchors(page):
     """The anchors of the headings of a page, as mkdocs and forges make them."""
-    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
-    headings = "\n".join(re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    headings = "\n".join(re.findall(r"^#+ (.*)$", without_examples(page), re.MULTILINE))
     plain = unicodedata.normalize("NFKD", headings).encode("ascii", "ignore").decode()
     lines = (re.sub(r"[^\w\s-]", "", line).strip().lower() for line in plain.split("\n"))
     return {re.sub(r"[-\s]+", "-", line) for line in lines}
@@ -162,14 +163,9 @@ def test_every_page_has_its_place_in_the_site():
 
 
 @pytest.mark.parametrize("page", sorted(set(PAGES) - GENERATED))
-def test_a_page_is_short_and_has_one_title(page):
+def test_a_page_is_short_has_one_title_and_one_word_for_one_thing(page):
     assert PAGES[page].count("\n") <= (200 if page == "README.md" else 250)
-    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
-    assert page == "README.md" or len(re.findall(r"^# ", text, re.MULTILINE)) == 1
-
-
-@pytest.mark.parametrize("page", sorted(set(PAGES) - GENERATED))
-def test_one_word_for_one_thing(page):
+    assert page == "README.md" or len(re.findall(r"^# ", without_examples(page), re.M)) == 1
     text = " ".join(prose(page).lower().split())
     assert {old: new for old, new in WORDS.items() if old in text} == {}
 
@@ -258,7 +254,6 @@ class Names:
 
 
 def test_names_in_backticks_are_there():
-    """In docstrings, and on the pages that explain."""
     names, unknown = Names(), []
     for path in sorted((ROOT / "lshdup").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -22,9 +22,10 @@ from lshdup.store import npz
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT, RUN, part, require
 from tests.fuzz import artifacts
-from tests.fuzz.artifacts import archive_of, array_of, members_of, npy
+from tests.fuzz.artifacts import archive_of, array_of, npy
 from tests.fuzz.html import Html
 from tests.fuzz.texts import Texts
+from tests.office import unzipped
 from tests.running import clean_environment
 
 SEED = 20
@@ -131,7 +132,7 @@ def saved(tmp_path):
 
 def rewrite(path, changed, **options):
     """Replace members of an artifact, or leave them out if they are None."""
-    members = members_of(path.read_bytes()) | changed
+    members = unzipped(path.read_bytes()) | changed
     members = [(name, data) for name, data in members.items() if data is not None]
     path.write_bytes(archive_of(members, **options))
 
@@ -157,7 +158,7 @@ def test_headers_that_are_no_headers_and_messages_on_one_line(saved):
 
 
 def test_npy_headers_are_not_evaluated(saved):
-    member = members_of(saved.read_bytes())["a.npy"]
+    member = unzipped(saved.read_bytes())["a.npy"]
     objects = "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"
     for head in ("'''", "(" * 5000, "-" * 9000 + "1", objects, "\0"):
         rewrite(saved, {"a.npy": artifacts.npy_with(head, member)})
@@ -165,7 +166,7 @@ def test_npy_headers_are_not_evaluated(saved):
 
 
 def test_members_that_are_many_or_twice_or_out_of_place(saved):
-    members = list(members_of(saved.read_bytes()).items())
+    members = list(unzipped(saved.read_bytes()).items())
     saved.write_bytes(archive_of([*members, members[0]]))
     refused(saved, "two of one name")
     saved.write_bytes(archive_of([*members, *((f"m{i}.npy", members[0][1]) for i in range(100))]))
@@ -203,7 +204,7 @@ def test_parameters_of_the_wrong_type(kind, changes):
 def forge(folder, kind, name, change):
     """Change one array of an artifact, and its checksum with it."""
     path = folder / ".lshdup" / f"{kind}.npz"
-    data = members_of(path.read_bytes())[f"{name}.npy"]
+    data = unzipped(path.read_bytes())[f"{name}.npy"]
     size = 10 + int.from_bytes(data[8:10], "little")
     array = array_of(data).copy()
     change(array) if callable(change) else array.fill(change)
@@ -289,7 +290,7 @@ def test_the_best_copy_of_every_document_is_a_document():
 def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
     run("index sample_corpus/licences")
     path = tmp_path / ".lshdup/signatures.npz"
-    header = json.loads(array_of(members_of(path.read_bytes())["header.npy"]).tobytes())
+    header = json.loads(array_of(unzipped(path.read_bytes())["header.npy"]).tobytes())
     rewrite(path, header_of(json.dumps(header | {"base": "a\0b"}).encode()))
     result = run("query MIT.txt", code=2)
     assert "signatures.npz is damaged" in result.err

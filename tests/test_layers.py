@@ -147,7 +147,6 @@ def test_imports_go_down(package):
 
 
 def test_no_circles(package):
-    """Modules can be put in an order in which each imports only from those before it."""
     assert package.circle() == []
     assert all(other in package.arrows[name] for name, other in LATER)
 
@@ -231,7 +230,6 @@ STARTERS |= {"kernels.native.machine_code", "kernels.native.prebuilt"}
 
 
 def test_nothing_in_the_package_runs_code_from_outside(package):
-    """No pickle, no eval, no shell, no network."""
     seen = 0
     for name, nodes in package.nodes.items():
         for node in nodes:
@@ -265,7 +263,6 @@ LIGHT = {
 
 @pytest.mark.parametrize("line", LIGHT)
 def test_what_is_not_imported(line, tmp_path):
-    """A short command takes as long as what it imports."""
     script = "import sys\nfrom lshdup.cli.main import main\ntry: main(sys.argv[1:])\n"
     script += "except SystemExit as end: assert not end.code\nprint(*sys.modules)"
     text = "a text of some words and number"

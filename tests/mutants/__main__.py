@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from math import comb
 from pathlib import Path
 
@@ -126,12 +126,12 @@ class Copy:
             "TMPDIR": folder / "tmp",
         }
         self._environment = os.environ | {name: str(place) for name, place in places.items()}
-        self._serial, self._unusable = 0, set()
+        self._changes, self._unusable = 0, set()
 
     def try_out(self, fault, tests, seconds):
         """Return what notices a fault, or "" if nothing does."""
         while chosen := [each for each in tests if each not in self._unusable]:
-            with _Changed(self, fault):
+            with self._changed(fault):
                 code, output = self._pytest(chosen, seconds * _SLOWER + _MORE_SECONDS)
             if code in (0, 5):
                 return ""
@@ -143,9 +143,21 @@ class Copy:
             self._unusable.add(failed[1])  # It fails in a copy without the fault, too.
         return ""
 
-    def next_serial(self):
-        self._serial += 1
-        return self._serial
+    @contextmanager
+    def _changed(self, fault):
+        """Have a fault in its file, and compiled code that does not know the change."""
+        path = self.folder / fault.file
+        status, before = path.stat(), path.read_bytes()
+        # A time of its own, or Python would take the byte code of another text of this length.
+        self._changes += 1
+        time = status.st_mtime_ns + self._changes * 10**10
+        path.write_bytes(fault.changed())
+        os.utime(path, ns=(time, time))
+        try:
+            yield
+        finally:
+            path.write_bytes(before)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def _pytest(self, tests, seconds):
         names = self.folder / "tmp/tests"
@@ -167,24 +179,6 @@ class Copy:
             os.killpg(process.pid, signal.SIGKILL)  # with its children
         process.wait()
         return process.returncode, output.decode("utf-8", "backslashreplace")
-
-
-class _Changed:
-    """A file of a copy with a fault, and compiled code that does not know the change."""
-
-    def __init__(self, copy, fault):
-        self._path, self._text = copy.folder / fault.file, fault.changed()
-        self._status, self._before = self._path.stat(), self._path.read_bytes()
-        # A time of its own, or Python would take the byte code of another text of this length.
-        self._time = self._status.st_mtime_ns + copy.next_serial() * 10**10
-
-    def __enter__(self):
-        self._path.write_bytes(self._text)
-        os.utime(self._path, ns=(self._time, self._time))
-
-    def __exit__(self, *_):
-        self._path.write_bytes(self._before)
-        os.utime(self._path, ns=(self._status.st_atime_ns, self._status.st_mtime_ns))
 
 
 def main():
