@@ -20,6 +20,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from benchmarks import measure
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.collection import batches
@@ -36,7 +37,6 @@ from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT, part, write_files
 from tests.documents import find, list_tokens, reasons
-from tests.running import clean_environment
 from tests.shingling.test_text import SPICY
 
 TEXT = (
@@ -87,8 +87,7 @@ CONTENTS = {
     "odd utf-32": (b"\xff\xfe\0\0a\0\0\0b\0\0", Reason.UNDECODABLE),
     "bom but not utf-8": (b"\xef\xbb\xbfabc \xff def", Reason.UNDECODABLE),
     "bom twice": (b"\xef\xbb\xbf\xef\xbb\xbf" + TEXT.encode(), TEXT),
-    "bom inside": (TEXT.encode() + b"\xef\xbb\xbf", TEXT),
-    "half a bom": (b"\xef\xbb", None),
+    "bom inside": (TEXT.encode() + b"\xef\xbb\xbf", TEXT), "half a bom": (b"\xef\xbb", None),
     **{
         f"{codec} bom{kind}": (bom + body.encode(codec), body)
         for codec, bom in (
@@ -328,33 +327,21 @@ def test_a_row_that_cannot_be_read(here, name, first, before, after, reason):
 ENGLISH = """the of and to a in is it that was for on are as with his they at be this have from or
 one had by word but not what all were we when your can said there use an each which she""".split()
 
-PEAK = """
+ONE_AT_A_TIME = """
 import sys
 from lshdup.collection import batches
 from lshdup.cli.main import main
 batches.BYTES_AT_ONCE = 0
-try: main(sys.argv[1:])
-finally:
-    status = open("/proc/self/status")
-    print(*[line.split()[1] for line in status if line.startswith("VmHWM")], file=sys.stderr)
+main(sys.argv[1:])
 """
 
 
 def peak_of(folder, *arguments):
-    """The most memory that a command takes."""
-    command, env = [sys.executable, "-c", PEAK, *arguments], clean_environment()
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=True)
-    return int(done.stderr.split()[-1]) * 1024
-
-
-tells_memory = pytest.mark.skipif(
-    not os.path.exists("/proc/self/status"),
-    reason="this system does not tell the memory of a process alone",
-)
+    """The most memory of a command that has one large document under way at any time."""
+    return measure.run(sys.executable, "-c", ONE_AT_A_TIME, *arguments, cwd=folder).peak
 
 
 @pytest.mark.long
-@tells_memory
 def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     """Of four large documents: the scratch memory of one, the sets of all."""
     text = " ".join([f"{i * 7919 % 1_000_003:06}" for i in range(3_000_000)]).encode()
@@ -370,7 +357,6 @@ def drawn(alphabet, n):
 
 
 @pytest.mark.long
-@tells_memory
 @pytest.mark.parametrize(
     ("text", "tokens", "tags", "options"),
     [

@@ -234,9 +234,8 @@ FORGED = [
     ("signatures", "file_sizes", -50, "size that none can have"),
     # More shingles than there is memory for.
     ("signatures", "set_sizes", (1 << 62) - 1, "sets of a size that none"),
-    ("signatures", "names_blob", 0, "NUL"),
-    ("signatures", "forms", 255, "not there"),
-]
+    ("signatures", "names_blob", 0, "NUL"), ("signatures", "forms", 255, "not there"),
+]  # fmt: skip
 #: What was guessed, and what was removed: out of order, or of no document.
 FORGED_MORE = [
     *(("signatures", "guessed", change, "damaged") for change in (backwards, 100, -100)),

@@ -137,12 +137,9 @@ def package():
     return made
 
 
-def test_every_room_has_its_line(package):
+def test_every_room_has_its_line_and_imports_go_down(package):
     assert {room(name) for name in package.nodes} - ENTRANCES == set(LEVEL)
     assert len(set(LEVEL.values())) == 11
-
-
-def test_imports_go_down(package):
     assert package.upwards() == []
 
 
@@ -156,16 +153,12 @@ def test_private_names_stay_in_their_modules(package):
 
 
 UPWARDS = [
-    "from lshdup.store.npz import load",
-    "from lshdup.store import npz",
-    "from lshdup import store",
-    "import lshdup.store.npz",
-    "import lshdup.store.npz as other",
+    "from lshdup.store.npz import load", "from lshdup.store import npz", "from lshdup import store",
+    "import lshdup.store.npz", "import lshdup.store.npz as other", "from lshdup import absent",
     "def later():\n    from lshdup.store import npz",
     "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import lshdup.store",
     "from lshdup.lsh import names",  # of the same line
-    "from lshdup import absent",
-]
+]  # fmt: skip
 PRIVATE = ["from lshdup.sources.text_batches import _private"]
 PRIVATE += ["from lshdup import errors\nerrors._private"]
 RIGHT = ["from lshdup.errors import InputError", "from lshdup.errors import InputError as _mine"]

@@ -313,7 +313,7 @@ def test_questions_that_are_wrong(tmp_path):
     write_files(tmp_path, {"a": "some words of a text", "picture": b"\0\1\2"})
     cases = [(name, *case) for name, those in REFUSED.items() for case in those]
     cases += [("find_near_duplicates", {"path": "long" * 100_000}, "longlong")]
-    empty = [("find_near_duplicates", {"text": "--- !"}), ("find_passages", {"text": "--- !"})]
+    empty = [(name, {"text": "--- !"}) for name in ("find_near_duplicates", "find_passages")]
     answers = ask(".", questions=[*(case[:2] for case in cases), *empty], cwd=tmp_path)
     for case, answer in zip(cases, answers, strict=False):
         message, _, hint = refusal(answer).partition("\n")
@@ -363,20 +363,18 @@ def say(server, message):
     server.stdin.flush()
 
 
-ENDS = {
-    "end of the input": (lambda server: server.stdin.close(), 0),
-    "closed pipes": (leave, 0),
-    "interrupt": (lambda server: server.send_signal(signal.SIGINT), 130),
-    "termination": (lambda server: server.send_signal(signal.SIGTERM), 143),
-}
+ENDS = [
+    (lambda server: server.stdin.close(), 0), (leave, 0),
+    (lambda server: server.send_signal(signal.SIGINT), 130),
+    (lambda server: server.send_signal(signal.SIGTERM), 143),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_it_ends_quietly(tmp_path, end):
+@pytest.mark.parametrize(("finish", "code"), ENDS, ids=["input", "pipes", "SIGINT", "SIGTERM"])
+def test_it_ends_quietly(tmp_path, finish, code):
     """Nothing but the protocol is on standard output, and nothing stays behind."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "scratch").mkdir()
-    finish, code = ENDS[end]
     with subprocess.Popen(
         [sys.executable, "-m", "lshdup", "mcp", "docs"], cwd=tmp_path,
         env=clean_environment() | {"TMPDIR": str(tmp_path / "scratch")},

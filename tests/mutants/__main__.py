@@ -120,12 +120,8 @@ class Copy:
             else:
                 shutil.copy2(path, folder / path.name)
         (folder / "tmp").mkdir()
-        places = {
-            "PYTHONPATH": folder,
-            "XDG_CACHE_HOME": folder / "cache",
-            "TMPDIR": folder / "tmp",
-        }
-        self._environment = os.environ | {name: str(place) for name, place in places.items()}
+        places = {"PYTHONPATH": "", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}
+        self._environment = os.environ | {name: f"{folder / at}" for name, at in places.items()}
         self._changes, self._unusable = 0, set()
 
     def try_out(self, fault, tests, seconds):

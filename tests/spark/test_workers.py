@@ -41,12 +41,10 @@ def tile_rows(buckets, sides, ids, before, sets=None):
     """Return a table of TILES, with sets (bytes, or None) if there are any."""
     pa = require("spark", "pyarrow")
     columns = {
-        "bucket": pa.array(buckets, pa.int64()),
-        "tile": pa.array([0] * len(ids), pa.int64()),
-        "side": pa.array(sides, pa.int32()),
-        "id": pa.array(ids, pa.binary()),
+        "bucket": pa.array(buckets, pa.int64()), "tile": pa.array([0] * len(ids), pa.int64()),
+        "side": pa.array(sides, pa.int32()), "id": pa.array(ids, pa.binary()),
         "before": pa.array(before, pa.binary()),
-    }
+    }  # fmt: skip
     return pa.table(columns if sets is None else columns | {"set": pa.array(sets, pa.binary())})
 
 
@@ -127,14 +125,11 @@ def test_a_shipped_package_knows_its_kernels(tmp_path):
 
 def documents_of(pa, texts, **more):
     """Return a batch of DOCUMENTS."""
-    n = len(texts)
+    none = pa.nulls(len(texts), pa.string())
     columns = {
-        "id": pa.array(list(texts), pa.binary()),
-        "text": pa.array(list(texts.values()), pa.binary()),
-        "plain": pa.array([False] * n),
-        "reason": pa.nulls(n, pa.string()),
-        "detail": pa.nulls(n, pa.string()),
-    }
+        "id": pa.array(list(texts), pa.binary()), "text": pa.array([*texts.values()], pa.binary()),
+        "plain": pa.array([False] * len(texts)), "reason": none, "detail": none,
+    }  # fmt: skip
     return pa.RecordBatch.from_pydict(columns | more)
 
 
@@ -142,14 +137,11 @@ def test_what_is_skipped():
     """A row without id or text, a text that is too large, and a reason that Spark's reader has."""
     pa = require("spark", "pyarrow")
     cases = {
-        b"a": (b"a few words", None, 1, None),
-        b"": (b"x", None, 0, "row without id"),
-        b"null": (None, None, 0, "row whose text is null"),
-        b"large": (b"x " * 50, None, 0, "too large"),
+        b"a": (b"a few words", None, 1, None), b"": (b"x", None, 0, "row without id"),
+        b"null": (None, None, 0, "row whose text is null"), b"few": (b"x y", None, 0, None),
+        b"large": (b"x " * 50, None, 0, "too large"), b"gone": (None, "vanished", 0, "vanished"),
         b"largest": (b"one two ".ljust(60, b"x"), None, 1, None),
-        b"few": (b"x y", None, 0, None),
-        b"gone": (None, "vanished", 0, "vanished"),
-    }
+    }  # fmt: skip
     recipe = make_recipe(ShingleParams(min_tokens=3), max_bytes=60)
     reasons = pa.array([reason for _, reason, *_ in cases.values()], pa.string())
     batch = documents_of(pa, {key: text for key, (text, *_) in cases.items()}, reason=reasons)
