@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from lshdup.params import DocumentParams
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
@@ -13,21 +11,17 @@ LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
 RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
 
 
-@pytest.fixture(autouse=True)
-def folder(here):
-    plain = (f"plain words of document {n} and so on {'again ' * n}" for n in range(8))
-    write_files("d", {f"{n}.txt": text for n, text in enumerate(plain)})
-    contents = {"3latin.txt": LATIN.encode("latin-1"), "5koi.txt": RUSSIAN.encode("koi8_r")}
-    contents |= {"cut.txt": LATIN.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
-    write_files("d", contents | {"zip": b"PK\x03\x04 but no more"})
-
-
 REQUEST = Request((b"d",), DocumentParams(), {})
 EXPECTED = {b"d/3latin.txt": "cp1252", b"d/5koi.txt": "koi8_r"}
 EXPECTED |= {b"d/cut.txt": "utf-8, 1 byte is not UTF-8"}
 
 
-def test_a_run_that_was_killed_is_resumed_with_them():
+def test_a_run_that_was_killed_is_resumed_with_them(here):
+    plain = (f"plain words of document {n} and so on {'again ' * n}" for n in range(8))
+    write_files("d", {f"{n}.txt": text for n, text in enumerate(plain)})
+    contents = {"3latin.txt": LATIN.encode("latin-1"), "5koi.txt": RUSSIAN.encode("koi8_r")}
+    contents |= {"cut.txt": LATIN.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
+    write_files("d", contents | {"zip": b"PK\x03\x04 but no more"})
     killed_behind_segments("pairs", "d", batch=3, parts=3)
     load_or_build_index(open_workspace("undisturbed"), REQUEST, save=True)
     said = []
