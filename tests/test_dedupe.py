@@ -41,7 +41,6 @@ texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max
 @settings(max_examples=many(100))
 @given(texts, st.sampled_from([1, 3, 512]), st.sampled_from([1, 20, 4 << 20]))
 def test_answers_are_those_of_the_obvious_loop(texts, together, size):
-    """However many texts are looked up together."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(streams, "_TOGETHER", together)
         patched.setattr(streams, "_BYTES", size)
@@ -165,6 +164,5 @@ def test_a_template_is_filtered():
     letters = [f"{form} {end}" for end in ("alpha beta gamma delta", "epsilon zeta eta theta")]
     assert list(lshdup.dedupe(letters, 0.5)) == [(0, None), (1, 0)]
     options = {"templates": [form], "min_tokens": 1}
-    assert list(lshdup.dedupe([*letters, letters[0]], 0.5, **options)) == [
-        (0, None), (1, None), (2, 0),
-    ]  # fmt: skip
+    answers = list(lshdup.dedupe([*letters, letters[0]], 0.5, **options))
+    assert answers == [(0, None), (1, None), (2, 0)]

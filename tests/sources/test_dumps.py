@@ -195,30 +195,3 @@ def test_split_leaves_files_without_such_a_line_alone(tmp_path):
     names = ("a", "b", "c:1", "c:2", "d:1", "d:2")
     assert sorted(found) == [os.fsencode(tmp_path / name) for name in names]
     assert found[os.fsencode(tmp_path / "d:1")] == b"-- \r\none\r\n"
-
-
-def test_the_media_type_of_a_response_says_whether_it_is_a_page(tmp_path, run):
-    """As browsers take it; without one, name and content decide as of any file."""
-    page, words = b"<html><body><p>some words</body></html>", b"<div>some <i>words</i> of it</div>"
-    records = []
-    for name, field, body in [
-        ("a.html", "Content-Type: text/plain", page),
-        ("b", "Content-Type: Text/HTML; charset=utf-8", words),
-        ("c", "Content-Type: application/xhtml+xml", words),
-        ("d", "Content-Type: application/x-own", page),
-        ("e", "Content-Type: application/x-own", words),
-        ("f.html", "Content-Type: application/x-own", words),
-        ("h", "Server: y", page),
-    ]:
-        head = f"HTTP/1.1 200 OK\r\n{field}\r\n\r\n".encode()
-        records.append(record("response", f"http://x/{name}", head + body))
-    plain = record("conversion", "http://x/g", page)
-    records.append(plain.replace(b"WARC-Date", b"Content-Type: text/plain\r\nWARC-Date"))
-    (tmp_path / "x.warc").write_bytes(b"".join(records))
-    (tmp_path / "two").write_text("some words")
-    (tmp_path / "four").write_text("some words of it")
-    (tmp_path / "tags").write_text("html body p some words body html")
-    rows = run("pairs x.warc two four tags -k 1 -t 1 --exact").rows
-    near = {b.removeprefix("x.warc/http://x/"): a for a, b, *_ in rows if "/" not in a}
-    two, four = dict.fromkeys("dh", "two"), dict.fromkeys(("b", "c", "f.html"), "four")
-    assert near == {"a.html": "tags", "g": "tags"} | two | four

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.params import DocumentParams
 from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import killed_behind_segments, open_workspace, write_files
 
@@ -24,47 +22,21 @@ def folder(here):
     write_files("d", contents | {"zip": b"PK\x03\x04 but no more"})
 
 
-def request(documents=(b"d",), **given):
-    return Request(tuple(documents), DocumentParams(), given)
-
-
-def made(store, documents=(b"d",), **given):
-    """The collection of a run of all steps, and what is known of guesses by name."""
-    workspace = open_workspace(store)
-    indexed = load_or_build_index(workspace, request(documents, **given), save=True)
-    load_or_find_pairs(workspace, indexed, PairParams())
-    return indexed.collection
-
-
-def guesses(collection):
-    names = collection.documents.names.strings_at(collection.notes.guess_documents)
-    return dict(zip(names, [guess.decode() for guess in collection.notes.guesses], strict=True))
-
-
+REQUEST = Request((b"d",), DocumentParams(), {})
 EXPECTED = {b"d/3latin.txt": "cp1252", b"d/5koi.txt": "koi8_r"}
 EXPECTED |= {b"d/cut.txt": "utf-8, 1 byte is not UTF-8"}
 
 
-def test_without_docs_the_store_knows_them():
-    workspace = open_workspace("store")
-    make_shingles(workspace, request())
-    made("store")
-
-    for verify in (False, True):
-        known = load_or_build_index(workspace, request(()), save=False, verify=verify)
-        assert guesses(known.collection) == EXPECTED
-        for kind in ("signatures", "bands"):  # then from shingles.npz
-            Path(f"store/{kind}.npz").unlink(missing_ok=True)
-
-
 def test_a_run_that_was_killed_is_resumed_with_them():
     killed_behind_segments("pairs", "d", batch=3, parts=3)
-    made("undisturbed")
+    load_or_build_index(open_workspace("undisturbed"), REQUEST, save=True)
     said = []
     resumed = open_workspace(".lshdup", said.append)
-    collection = load_or_build_index(resumed, request(), save=True).collection
+    collection = load_or_build_index(resumed, REQUEST, save=True).collection
     assert any("of an interrupted run are not read again" in line for line in said)
-    assert guesses(collection) == EXPECTED
+    names = collection.documents.names.strings_at(collection.notes.guess_documents)
+    guesses = [guess.decode() for guess in collection.notes.guesses]
+    assert dict(zip(names, guesses, strict=True)) == EXPECTED
     for kind in ("signatures", "bands"):
-        made_again, expected = (Path(s, f"{kind}.npz") for s in (".lshdup", "undisturbed"))
-        assert made_again.read_bytes() == expected.read_bytes()
+        again, expected = (Path(s, f"{kind}.npz") for s in (".lshdup", "undisturbed"))
+        assert again.read_bytes() == expected.read_bytes()
