@@ -130,9 +130,7 @@ class Sieve:
         lowest = min(served, threshold)
         return cls(known, least_agreement(known[0].shape[1], lowest, _SIEVE_CHANCE))
 
-    def digests(
-        self, run: Run, documents: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.uint8], int]:
+    def digests(self, run: Run, documents: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], int]:
         """Return a byte of each row of documents, and how many must be equal.
 
         The first is a uint8 array of shape (m, DIGEST_BYTES), or without columns if none must. What
