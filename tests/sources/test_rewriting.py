@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import lzma
-import os
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -288,22 +287,6 @@ def test_nothing_is_written_if_nothing_was_compared(run, tmp_path, command, endi
     last = refused.splitlines()[-1]
     assert "'txt', but id, text; did you mean --text-field text?" in last
     assert [path.name for path in tmp_path.iterdir()] == [f"a{ending}"]
-
-
-def test_what_is_read_is_never_written(refused, here):
-    """By no name: whoever writes a file holds it against all that is read."""
-    source = here / "a.jsonl"
-    source.write_text(ROWS)
-    os.symlink(source, "link.jsonl")
-    os.link(source, "hard.jsonl")
-    names = ("a.jsonl", "link.jsonl", "hard.jsonl", str(source))
-    cases = product(("clusters", "passages"), ("--write", "--removed"), names)
-    for command, option, target in part(cases, 2):
-        write = () if option == "--write" else ("--write", "-")
-        line = f"{command} a.jsonl --text-field text --no-store"
-        said = refused(*line.split(), *write, option, target)
-        assert f"{option} {target} is one of the documents that are compared" in said
-    assert source.read_text() == ROWS
 
 
 def test_what_is_refused(here):

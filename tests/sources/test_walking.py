@@ -78,10 +78,6 @@ def test_a_file_that_became_a_link_has_changed(tree):
     assert read_batch(listed, np.arange(1)).skipped[0][1] == Reason.UNREADABLE
 
 
-def write_rules(folder, *lines):
-    write_files(folder, {".gitignore": "".join(f"{line}\n" for line in lines)})
-
-
 def ignored_by_walking(names):
     """The names below the current folder that `Rules` ignore, with all that is below them."""
     ignored = set()
@@ -126,7 +122,8 @@ def test_git_ignores_the_same_files(here, seed):
     for _ in range(60):
         written = {Path(), *rng.sample(folders, 2)}
         for folder in sorted(written):
-            write_rules(folder, *(pattern() for _ in range(rng.randint(1, 4))))
+            lines = [pattern() + "\n" for _ in range(rng.randint(1, 4))]
+            write_files(folder, {".gitignore": "".join(lines)})
         Path(".git/info/exclude").write_text("\n".join(pattern() for _ in range(2)))
         command = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
         answer = subprocess.run(command, input=b"\0".join(names), capture_output=True, check=False)
