@@ -133,7 +133,6 @@ def test_the_linear_scheme_of_a_folder(tmp_path):
 
 
 def test_sequences():
-    assert lshdup.MinHash(["one text", "another text"]).all_docs() == ["0", "1"]
     assert lshdup.MinHash([]).minhash_matrix().shape == (128, 0)
     assert not hasattr(lshdup, "nothing")
     assert dir(lshdup) == sorted(lshdup.__all__)

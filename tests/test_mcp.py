@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lshdup.cli.columns import COMPARISON
+from tests.cli.test_untouched import state
 from tests.conftest import ROOT, require, write_files
 from tests.running import clean_environment, shell
 
@@ -88,11 +89,6 @@ def table(answer):
     return found["rows"]
 
 
-def listing(folder):
-    """All that is below a folder."""
-    return {path: (path.lstat().st_mtime_ns, path.lstat().st_size) for path in folder.rglob("*")}
-
-
 def test_tools_say_when_to_use_them():
     async def main():
         async with connect("sample_corpus") as session:
@@ -113,7 +109,7 @@ def test_tools_say_when_to_use_them():
 
 
 def test_answers_are_those_of_the_commands(corpus, run, tmp_path):
-    scratch, before = tmp_path.with_name(f"{tmp_path.name}-scratch"), listing(tmp_path)
+    scratch, before = tmp_path.with_name(f"{tmp_path.name}-scratch"), state(tmp_path)
     scratch.mkdir()
     text = (corpus / "licences/MIT.txt").read_text()[:800]
     a, b, below = (f"sample_corpus/licences{name}" for name in ("/ISC.txt", "/MIT.txt", ""))
@@ -127,7 +123,7 @@ def test_answers_are_those_of_the_commands(corpus, run, tmp_path):
         ("find_passages", {"path": b, "least": 60}),
     ]
     answers = ask("sample_corpus", questions=questions, cwd=tmp_path, TMPDIR=str(scratch))
-    assert (listing(tmp_path), [*scratch.iterdir()]) == (before, [])
+    assert (state(tmp_path), [*scratch.iterdir()]) == (before, [])
 
     def printed(*words, **settings):
         return json.loads(run(*words, "--format", "json", **settings).out)

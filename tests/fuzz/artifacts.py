@@ -213,15 +213,11 @@ def shape_changed(rng, members):
     name = rng.choice([name for name in members if name != "header.npy"])
     array = array_of(members[name])
     changes = (
-        lambda: array.reshape(-1, 1),
-        lambda: array.reshape(1, -1),
+        lambda: array.reshape(-1, 1), lambda: array.reshape(1, -1), lambda: array[:0],
         lambda: array.reshape(-1)[: rng.randrange(array.size + 1)],
-        lambda: np.concatenate([array, array]),
-        lambda: np.array(rng.choice(INTEGERS[:7])),
-        lambda: array.astype(rng.choice(DTYPES)),
-        lambda: array[:0],
-        lambda: array.reshape(-1).view(np.uint8),
-    )
+        lambda: np.concatenate([array, array]), lambda: np.array(rng.choice(INTEGERS[:7])),
+        lambda: array.astype(rng.choice(DTYPES)), lambda: array.reshape(-1).view(np.uint8),
+    )  # fmt: skip
     kind = rng.randrange(9)
     if kind == len(changes):
         return members | {name: npy_with(rng.choice(NPY), members[name])}
