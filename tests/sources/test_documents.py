@@ -181,7 +181,7 @@ def test_pages_are_reduced_to_what_is_visible():
         assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
 
 
-# --- bounds and links, to the byte ----------------------------------------------------------------
+# --- bounds, to the byte --------------------------------------------------------------------------
 
 
 def test_max_bytes_of_what_is_read_is_exact_too(tree):
