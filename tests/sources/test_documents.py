@@ -181,26 +181,7 @@ def test_pages_are_reduced_to_what_is_visible():
         assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
 
 
-# --- bounds and links, to the byte ----------------------------------------------------------------
-
-
-def test_a_file_of_max_bytes_is_taken_and_one_byte_more_is_not(tree):
-    os.makedirs("sizes")
-    for size in (9, 10, 11):
-        write_files(tree, {f"sizes/{size}": b"x" * size, f"far-{size}": b"x" * size})
-        os.symlink(f"../far-{size}", f"sizes/to-{size}")
-    exactly = [b"sizes/10", b"sizes/9"]
-    for arguments, params, names in (
-        (["sizes"], {}, exactly),
-        (["sizes/9", "sizes/10", "sizes/11"], {}, exactly),
-        (["sizes"], {"follow": True}, [*exactly, b"sizes/to-10", b"sizes/to-9"]),
-        (["sizes/to-10", "sizes/to-11"], {}, [b"sizes/to-10"]),
-        (["sizes"], {"text_field": "text"}, exactly),
-    ):
-        there, skipped = found(*arguments, max_bytes=10, **params)
-        assert there == names
-        assert Reason.TOO_LARGE in skipped.values()
-    assert Reason.TOO_LARGE.is_error
+# --- bounds, to the byte --------------------------------------------------------------------------
 
 
 def test_max_bytes_of_what_is_read_is_exact_too(tree):
