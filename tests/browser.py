@@ -25,7 +25,6 @@ def browser(folder, width=1200, height=900):
 
 
 def _found(*names):
-
     for name in names:
         if path := shutil.which(name):
             return path

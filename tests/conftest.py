@@ -54,11 +54,9 @@ def drawn(cases, number):
 
 # In CI the examples are those of a seed, as .ci/run sets that of the commit; without one, the same
 # every time. Elsewhere they are new ones every time.
-_OPTIONS = {
-    "max_examples": many(100),
-    "suppress_health_check": [HealthCheck.too_slow],  # A loaded machine is no fault of a test.
-    "deadline": None,  # Nor is it one of an example.
-}
+# A loaded machine is no fault of a test, or of an example.
+_OPTIONS = {"max_examples": many(100), "suppress_health_check": [HealthCheck.too_slow]}
+_OPTIONS["deadline"] = None
 settings.register_profile("ci", derandomize=not _SEED, print_blob=True, **_OPTIONS)
 settings.register_profile("own", print_blob=True, **_OPTIONS)
 settings.load_profile("ci" if os.environ.get("CI") else "own")
@@ -186,10 +184,8 @@ class Result:
         self.out, self.err = process.stdout, process.stderr.decode("utf-8", "backslashreplace")
 
     def __repr__(self):
-        return (
-            f"{self.command}\nexit code {self.code}\n--- stdout\n{self.out[:2000]!r}\n--- "
-            f"stderr\n{self.err}"
-        )
+        said = f"exit code {self.code}\n--- stdout\n{self.out[:2000]!r}\n--- stderr\n{self.err}"
+        return f"{self.command}\n{said}"
 
     @property
     def lines(self):
@@ -209,8 +205,7 @@ def run(tmp_path):
     """Run `lshdup` in an empty folder, as a process of its own."""
 
     def run(*arguments, code=0, stdin=b"", cwd=tmp_path, env=None):
-        process = run_program(arguments, cwd=cwd, stdin=stdin, env=env)
-        result = Result(process)
+        result = Result(run_program(arguments, cwd=cwd, stdin=stdin, env=env))
         assert result.code == code, result
         return result
 
@@ -292,10 +287,8 @@ def small_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
-    if (
-        not shutil.which("mount")
-        or subprocess.run(command, capture_output=True, check=False).returncode
-    ):
+    can_mount = shutil.which("mount")
+    if not can_mount or subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("a file system cannot be mounted here")
     # It ends with the pipe, also if this process is killed.
     command = ["sh", "-c", 'cat; umount -l "$0"', str(disk)]
@@ -325,7 +318,7 @@ program()"""
 
 def open_workspace(folder, say=None, skipped=None, *, jobs=2, memory=0):
     """A workspace over a store, or over none, whose run tells only what is asked for."""
-    from lshdup.base.run import Run, ignore
+    from lshdup.base.run import ignore
     from lshdup.store.store import Store
     from lshdup.workspace.workspace import Workspace
 

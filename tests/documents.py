@@ -17,12 +17,9 @@ from lshdup.sources.text_batches import batches, read_batch
 
 def find(*names, store=None, id_lists=False, **params):
     """Return the documents that names lead to, and what is skipped."""
-    skipped = []
-    documents = find_documents(
-        replace(Run.quiet(), skipped=skipped.append), map(os.fsencode, names),
-        DocumentParams(**params), store=store, id_lists=id_lists,
-    )  # fmt: skip
-    return documents, skipped
+    skipped, params = [], DocumentParams(**params)
+    run, names = replace(Run.quiet(), skipped=skipped.append), map(os.fsencode, names)
+    return find_documents(run, names, params, store=store, id_lists=id_lists), skipped
 
 
 def batch_texts(batch):

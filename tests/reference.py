@@ -6,30 +6,22 @@ import os
 import struct
 import unicodedata
 from collections import defaultdict
+from functools import partial
 from itertools import chain, combinations, product, takewhile
+from pathlib import Path
 
 MASK = (1 << 64) - 1
 HAN = chain(
-    range(0x2E80, 0x2FE0),
-    range(0x3005, 0x3008),
-    range(0x3021, 0x302A),
-    range(0x3038, 0x303D),
-    range(0x3400, 0x4DC0),
-    range(0x4E00, 0xA000),
-    range(0xF900, 0xFB00),
-    range(0x20000, 0x40000),
-)
+    range(0x2E80, 0x2FE0), range(0x3005, 0x3008), range(0x3021, 0x302A), range(0x3038, 0x303D),
+    range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xF900, 0xFB00), range(0x20000, 0x40000),
+)  # fmt: skip
 KANA = chain(
     range(0x3040, 0x3100), range(0x31F0, 0x3200), range(0xFF66, 0xFFA0), range(0x1AFF0, 0x1B170)
 )
 THAI_TO_MYANMAR = chain(
-    range(0x0E00, 0x0F00),
-    range(0x1000, 0x10A0),
-    range(0x1780, 0x1800),
-    range(0xA9E0, 0xAA00),
-    range(0xAA60, 0xAA80),
-    range(0x116D0, 0x11700),
-)
+    range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800), range(0xA9E0, 0xAA00),
+    range(0xAA60, 0xAA80), range(0x116D0, 0x11700),
+)  # fmt: skip
 REACH = {**dict.fromkeys(HAN, 1), **dict.fromkeys(KANA, 3), **dict.fromkeys(THAI_TO_MYANMAR, 5)}
 
 # Default_Ignorable_Code_Point by its definition in Unicode: Other_Default_Ignorable_Code_Point and
@@ -169,10 +161,7 @@ def term_tokens(text):
     return [word for word in text.split() if len(word) >= 3 and word != "the"]
 
 
-def symbol_tokens(text):
-    return word_tokens(text, symbols=True)
-
-
+symbol_tokens = partial(word_tokens, symbols=True)
 TOKENS = {"word": word_tokens, "symbols": symbol_tokens, "char": char_tokens, "terms": term_tokens}
 
 
@@ -203,15 +192,9 @@ def token_hash(token, seed=PUBLIC[0]):
 
 
 def shingle_list(
-    text,
-    tokens="word",
-    k=3,
-    normalize=True,
-    keep_case=False,
-    hash_="mix64",
-    secret=b"",
+    text, tokens="word", k=3, normalize=True, keep_case=False, hash_="mix64", secret=b"",
     fold="none",
-):
+):  # fmt: skip
     kind, tokens = tokens, TOKENS[tokens](normal_form(text, normalize, keep_case, fold))
     if hash_ == "poly31":
         values, factor, mask = [ord(t) for t in tokens], 31, (1 << 32) - 1
@@ -314,8 +297,7 @@ def folder_sets(folder):
     for at, folders, files in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".")]
         for name in (os.path.join(at, file) for file in files):
-            with open(name, "rb") as f:
-                data = f.read()
+            data = Path(name).read_bytes()
             try:
                 text = data.decode("utf-8")
             except UnicodeDecodeError:

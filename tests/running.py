@@ -61,15 +61,12 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None,
     source, sink = (os.open(os.devnull, os.O_RDONLY), None) if stdin is None else os.pipe()
     if stdin == b"":
         os.close(sink)  # before anybody can look whether there will be more
-    (out, their_out), (err, their_err) = (
-        _terminal(columns, lines) if columns else os.pipe(),
-        os.pipe(),
-    )
+    out, their_out = _terminal(columns, lines) if columns else os.pipe()
+    err, their_err = os.pipe()
     theirs = (source, their_out, their_err)
     warm = warm or _Warm.of_this_process()
-    wait = (warm.begin if warm.is_same(environment) else _begin)(
-        arguments, theirs, cwd, environment
-    )
+    begin = warm.begin if warm.is_same(environment) else _begin
+    wait = begin(arguments, theirs, cwd, environment)
     for descriptor in theirs:
         os.close(descriptor)
     said = [b"", b""]
@@ -129,9 +126,7 @@ def clean_environment():
 
 def run_many(cases, cwd, env=None):
     """[(arguments, columns or None for a pipe)] -> [(code, stdout, stderr)] as bytes."""
-    runs = (
-        run_program(arguments, cwd=cwd, columns=columns, env=env) for arguments, columns in cases
-    )
+    runs = (run_program(each, cwd=cwd, columns=columns, env=env) for each, columns in cases)
     return [(each.returncode, each.stdout, each.stderr) for each in runs]
 
 
@@ -162,15 +157,9 @@ def _read_all(descriptor):
 
 
 #: The program as a module; where it is recorded what tests reach, recorded.
-_COMMAND = (
-    ("-m", "lshdup")
-    if FOLDER not in os.environ
-    else (
-        "-c",
-        "import runpy; from tests.mutants.reached import record_run; record_run();"
-        " runpy.run_module('lshdup', run_name='__main__')",
-    )
-)
+_RECORDED = "import runpy; from tests.mutants.reached import record_run; record_run(); "
+_RECORDED += "runpy.run_module('lshdup', run_name='__main__')"
+_COMMAND = ("-c", _RECORDED) if FOLDER in os.environ else ("-m", "lshdup")
 
 
 def _begin(arguments, descriptors, cwd, environment):
@@ -180,7 +169,9 @@ def _begin(arguments, descriptors, cwd, environment):
     process = subprocess.Popen(
         command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=environment
     )
-    alarm = _killed_later(process.pid)
+    alarm = threading.Timer(_PATIENCE, os.kill, (process.pid, signal.SIGKILL))
+    alarm.daemon = True
+    alarm.start()
 
     def wait():
         code = process.wait()
@@ -188,13 +179,6 @@ def _begin(arguments, descriptors, cwd, environment):
         return code
 
     return wait
-
-
-def _killed_later(number):
-    alarm = threading.Timer(_PATIENCE, os.kill, (number, signal.SIGKILL))
-    alarm.daemon = True
-    alarm.start()
-    return alarm
 
 
 class _Warm:
@@ -211,19 +195,12 @@ class _Warm:
             descriptor = listener.fileno()
             script = "import tests.mutants.reached; from tests.running import _serve; "
             script += f"_serve({descriptor})"
-            # Pipes, of which Python makes what it makes of those of a run.
+            # Threads of OpenBLAS are of no use, and each fork ends them. Pipes, of which Python
+            # makes what it makes of those of a run.
             self._process = subprocess.Popen(
-                [sys.executable, "-c", script],
-                cwd=ROOT,
-                env={
-                    **environment,
-                    "OPENBLAS_NUM_THREADS": "1",
-                },  # of no use, and each fork ends them
-                stdin=pipe,
-                stdout=pipe,
-                pass_fds=[descriptor],
-                **options,
-            )
+                [sys.executable, "-c", script], cwd=ROOT, stdin=pipe, stdout=pipe,
+                env={**environment, "OPENBLAS_NUM_THREADS": "1"}, pass_fds=[descriptor], **options,
+            )  # fmt: skip
         atexit.register(self._close)
 
     @classmethod
@@ -265,9 +242,8 @@ def shell(line, cwd):
 def write_client(path):
     """Write a program that is `lshdup`, as a run of the process that has imported it."""
     warm = _Warm.of_this_process()
-    path.write_text(
-        _CLIENT.format(python=sys.executable, functions=_CLIENT_FUNCTIONS, path=warm.path)
-    )
+    parts = {"python": sys.executable, "functions": _CLIENT_FUNCTIONS, "path": warm.path}
+    path.write_text(_CLIENT.format(**parts))
     path.chmod(0o755)
 
 
@@ -389,9 +365,7 @@ def prepare():
     for name in _LATER:
         importlib.import_module(name)
     char_table("word", False, True, "none")
-    found = NearDuplicates(
-        str(ROOT / "sample_corpus/odd"), jobs=1
-    )  # kernels, and detection of encodings
+    found = NearDuplicates(str(ROOT / "sample_corpus/odd"), jobs=1)  # kernels, and encodings
     found.pairs()
     found.clusters()
     gc.freeze()  # a collection in a child would copy all pages
@@ -409,9 +383,7 @@ def _become(descriptors, arguments, cwd, environment):
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
     os.chdir(cwd)
     os.environ.clear()
-    os.environ.update(
-        (os.fsdecode(name), os.fsdecode(value)) for name, value in environment.items()
-    )
+    os.environ |= {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
     sys.modules["__main__"] = __main__  # from which a usage line has the name of the program
     sys.argv = [str(__main__.__file__), *map(os.fsdecode, arguments)]
     record_run()

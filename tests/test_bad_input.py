@@ -20,6 +20,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from benchmarks import measure
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.collection import batches
@@ -36,7 +37,6 @@ from lshdup.text.decoding import decode
 from tests import reference
 from tests.conftest import ROOT, part, write_files
 from tests.documents import find, list_tokens, reasons
-from tests.running import clean_environment
 from tests.shingling.test_text import SPICY
 
 TEXT = (
@@ -87,8 +87,7 @@ CONTENTS = {
     "odd utf-32": (b"\xff\xfe\0\0a\0\0\0b\0\0", Reason.UNDECODABLE),
     "bom but not utf-8": (b"\xef\xbb\xbfabc \xff def", Reason.UNDECODABLE),
     "bom twice": (b"\xef\xbb\xbf\xef\xbb\xbf" + TEXT.encode(), TEXT),
-    "bom inside": (TEXT.encode() + b"\xef\xbb\xbf", TEXT),
-    "half a bom": (b"\xef\xbb", None),
+    "bom inside": (TEXT.encode() + b"\xef\xbb\xbf", TEXT), "half a bom": (b"\xef\xbb", None),
     **{
         f"{codec} bom{kind}": (bom + body.encode(codec), body)
         for codec, bom in (
@@ -142,9 +141,7 @@ def test_a_folder_of_everything(run, tmp_path):
     write_files(folder, {name: data for name, (data, _) in contents.items()})
     odd = [b"new\nline", b"tab\t", b"\xff\xfe", b"-rf", b"=1+1", b"n" * 255, b"a\rb", b" "]
     odd += [b"\x1b[2J\x1b]0;x\x07", "gpj.\u202eexe".encode()]
-    for name in odd:
-        with open(os.fsencode(folder / "sub") + b"/" + name, "wb") as file:
-            file.write(TEXT.encode())
+    write_files(folder / "sub", dict.fromkeys(odd, TEXT))
     (folder / ".hidden").write_text(TEXT)
     os.symlink("plain", folder / "link")
     os.symlink("..", folder / "sub/loop")
@@ -296,9 +293,8 @@ def test_files_that_change_between_listing_and_reading(here):
         (here / name).write_text(text)
     made = collect(Run.quiet(4), documents, ShingleParams(), keep=1 << 30)
     texts = {b"grown": OTHER, b"pipe": "", b"same": TEXT, b"shrunk": "little"}
-    assert outcome(made) == (list(texts), {
-        b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE,
-    })  # fmt: skip
+    why = {b"gone": Reason.VANISHED, b"endless": Reason.TOO_LARGE, b"folder": Reason.UNREADABLE}
+    assert outcome(made) == (list(texts), why)
     assert [set(each.tolist()) for each in made.sets] == list(map(reference_set, texts.values()))
     (endless,) = [each.skipped for each in made.skipped if each.skipped.name == b"endless"]
     assert "grew to more than 1000 bytes" in endless.detail
@@ -331,33 +327,21 @@ def test_a_row_that_cannot_be_read(here, name, first, before, after, reason):
 ENGLISH = """the of and to a in is it that was for on are as with his they at be this have from or
 one had by word but not what all were we when your can said there use an each which she""".split()
 
-PEAK = """
+ONE_AT_A_TIME = """
 import sys
 from lshdup.collection import batches
 from lshdup.cli.main import main
 batches.BYTES_AT_ONCE = 0
-try: main(sys.argv[1:])
-finally:
-    status = open("/proc/self/status")
-    print(*[line.split()[1] for line in status if line.startswith("VmHWM")], file=sys.stderr)
+main(sys.argv[1:])
 """
 
 
 def peak_of(folder, *arguments):
-    """The most memory that a command takes."""
-    command, env = [sys.executable, "-c", PEAK, *arguments], clean_environment()
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=True)
-    return int(done.stderr.split()[-1]) * 1024
-
-
-tells_memory = pytest.mark.skipif(
-    not os.path.exists("/proc/self/status"),
-    reason="this system does not tell the memory of a process alone",
-)
+    """The most memory of a command that has one large document under way at any time."""
+    return measure.run(sys.executable, "-c", ONE_AT_A_TIME, *arguments, cwd=folder).peak
 
 
 @pytest.mark.long
-@tells_memory
 def test_large_documents_take_little_memory_however_many_threads(tmp_path):
     """Of four large documents: the scratch memory of one, the sets of all."""
     text = " ".join([f"{i * 7919 % 1_000_003:06}" for i in range(3_000_000)]).encode()
@@ -372,17 +356,18 @@ def drawn(alphabet, n):
     return random.Random(n).choices(alphabet, k=n)
 
 
-LETTERS = string.ascii_letters
-
-
 @pytest.mark.long
-@tells_memory
 @pytest.mark.parametrize(
     ("text", "tokens", "tags", "options"),
     [
         (lambda: " ".join(drawn(ENGLISH, 3_000_000)), 3_000_000, 0, ()),
-        (lambda: " ".join(drawn(LETTERS, 4_000_000)), 4_000_000, 0, ()),
-        (lambda: "".join(drawn(LETTERS, 9_000_000)), 9_000_000, 0, ("--tokens", "char")),
+        (lambda: " ".join(drawn(string.ascii_letters, 4_000_000)), 4_000_000, 0, ()),
+        (
+            lambda: "".join(drawn(string.ascii_letters, 9_000_000)),
+            9_000_000,
+            0,
+            ("--tokens", "char"),
+        ),
         (lambda: "<html><body>" + "<b>x</b> " * 800_000, 800_000, 1_600_000, ()),
     ],
     ids=["English", "letters", "tokens of a byte", "page"],
@@ -551,22 +536,18 @@ EVIL = [
     *(b"\x1b[2J\x1b[31mred", b"\x1b]0;title\x07", b"bell\x07", b"a\rb"),
     *("gpj.\u202eexe".encode(), "\u200f\u2066x".encode(), b"\x9b31m\xff", b"n\nl"),
 ]
+OPTIONS = ["", *(f"--format {name}" for name in ("tsv", "csv", "jsonl", "table")), "-0"]
 
 
-FORMATS = [["--format", name] for name in ("tsv", "csv", "jsonl", "table")]
-
-
-@pytest.mark.parametrize("options", part([[], *FORMATS, ["-0"]], 3))
+@pytest.mark.parametrize("options", part(OPTIONS, 3))
 def test_no_name_does_anything_to_a_terminal(tmp_path, options):
     files = dict.fromkeys(EVIL, TEXT.encode()) | {b"\x1b[5mutf-16": b"\xff\xfex"}
-    for name, data in files.items():
-        with open(os.fsencode(tmp_path) + b"/" + name, "wb") as file:
-            file.write(data)
+    write_files(tmp_path, files)
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store", *options]
+    command = [sys.executable, "-m", "lshdup", "pairs", ".", "-v", "--no-store"]
     env = {"PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "xterm", "NO_COLOR": "1"}
     streams = {"cwd": tmp_path, "env": os.environ | env, "stdout": slave, "stderr": slave}
-    with subprocess.Popen(command, **streams) as process:
+    with subprocess.Popen([*command, *options.split()], **streams) as process:
         os.close(slave)
         shown_ = b""
         with contextlib.suppress(OSError):

@@ -68,10 +68,7 @@ def test_a_small_corpus_begins_a_large_one(tmp_path):
     for file in files:
         assert file.read_bytes() == (large / file.relative_to(small)).read_bytes()
     assert corpus(tmp_path, "tiny", 30, seed=2) != small
-
-
-def test_a_corpus_that_was_not_finished_is_made_anew(tmp_path):
-    (tmp_path / "tiny-3" / "0000").mkdir(parents=True)
+    (tmp_path / "tiny-3" / "0000").mkdir(parents=True)  # as of a run that was not finished
     assert len(list(corpus(tmp_path, "tiny", 3).rglob("*.txt"))) == 3
 
 
@@ -84,13 +81,11 @@ def test_rows_never_change_and_begin_a_larger_corpus(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "ProcessPoolExecutor", lambda jobs, _: ThreadPoolExecutor(jobs))
     small, large = (rows.corpus(tmp_path, "short", n) for n in (30, 2501))
     assert len(list(large.iterdir())) == 3
-    read = [
-        [row for file in sorted(folder.iterdir()) for row in pq.read_table(file).to_pylist()]
-        for folder in (small, large)
-    ]
-    assert read[0] == read[1][:30]
-    assert [row["id"] for row in read[1]] == list(range(2501))
-    assert 380 < sum(len(row["text"]) for row in read[1]) / 2501 < 430
+    # Files are read in the order of their names.
+    few, many = (pq.read_table(folder).to_pylist() for folder in (small, large))
+    assert few == many[:30]
+    assert [row["id"] for row in many] == list(range(2501))
+    assert 380 < sum(len(row["text"]) for row in many) / 2501 < 430
 
 
 def test_every_tenth_row_is_a_near_copy_of_known_similarity():
@@ -106,15 +101,12 @@ def test_every_tenth_row_is_a_near_copy_of_known_similarity():
     assert max(jaccard(a, b) for at, a in enumerate(alone) for b in alone[:at]) < 0.05
 
 
-def test_memory_and_disk_are_sampled(tmp_path):
+def test_runs_are_measured(tmp_path):
     work = "import time; x = bytearray(b'x') * 50_000_000; time.sleep(0.3)"
     ran = measure.run(sys.executable, "-c", work, cwd=tmp_path, samples=50)
     assert 50e6 < ran.memory < 100e6
     assert ran.mapped > 0
     assert measure.run(sys.executable, "-c", "", cwd=tmp_path).memory == 0
-
-
-def test_runs_are_measured(tmp_path):
     work = r"x = bytearray(50_000_000); print('b\ta\t1\na\tc\t1')"
     ran = measure.run(sys.executable, "-c", work, cwd=tmp_path, keep=True)
     assert ran.pairs == {(b"a", b"b"), (b"a", b"c")}
@@ -200,10 +192,8 @@ def test_noisy_texts_are_found_and_no_others(tmp_path):
     """Up to 10 % wrong characters by --noisy, up to 30 % by a passage."""
     bench = Bench(tmp_path)
     texts = tuple(f"udhr/{name}.txt" for name in ("eng", "rus", "hin", "cmn_hans"))
-    for low, high, command in (
-        (0.0, 0.1, ("pairs", "--noisy")),
-        (0.2, 0.3, ("passages", "--noisy", "--emit", "pairs")),
-    ):
+    passages = ("passages", "--noisy", "--emit", "pairs")
+    for low, high, command in ((0.0, 0.1, ("pairs", "--noisy")), (0.2, 0.3, passages)):
         folder, pages = noisy.write(tmp_path, low, high, texts)
         found = noisy.find(bench, folder, command)
         name = folder.name.encode()
@@ -216,16 +206,14 @@ def test_noise_is_as_much_as_is_said():
     rng, text = np.random.default_rng(1), noise.read("udhr/eng.txt")[:3000]
     for share in (0.02, 0.1, 0.3):
         read = noise.spoil(text, share, rng)
-        same = sum(
-            each.size for each in SequenceMatcher(None, text, read, False).get_matching_blocks()
-        )
+        blocks = SequenceMatcher(None, text, read, False).get_matching_blocks()
+        same = sum(each.size for each in blocks)
         assert 1 - share - 0.01 <= same / len(text) <= 1 - 0.5 * share
         changed = noise.change(text, share, rng)
         wrong = [a for a, b in zip(text, changed, strict=True) if a != b]
         assert len(wrong) == round(share * len("".join(text.split())))
-    assert noise.spoil(text, 0.1, np.random.default_rng(2)) == noise.spoil(
-        text, 0.1, np.random.default_rng(2)
-    )
+    once, again = (noise.spoil(text, 0.1, np.random.default_rng(2)) for _ in range(2))
+    assert once == again
 
 
 def test_table_on_a_terminal():

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from lshdup.version import __version__
-from tests.conftest import ROOT, require
+from tests.conftest import ROOT, require, write_files
 from tests.running import clean_environment
 
 yaml = require("test", "yaml")
@@ -59,8 +59,7 @@ def act(here):
             done = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
                 cwd=here / "work", capture_output=True, text=True, check=False,
-                env=clean_environment() | variables
-                | {"RUNNER_TEMP": f"{here}/a temporary folder", "PYTHONPATH": str(ROOT)},
+                env=clean_environment() | variables | {"RUNNER_TEMP": f"{here}/a temporary folder"},
             )  # fmt: skip
             assert done.returncode == 0 or step is action["runs"]["steps"][-1], done.stderr
         asked = (here / "a temporary folder/installed").read_text().splitlines()
@@ -73,10 +72,9 @@ def act(here):
 def test_the_action_is_a_gate(act, here):
     """Its exit code and annotations, for inputs that a shell could take for commands too."""
     names = ["docs", "$(touch x)", '"; touch x; "', "`touch x`", "-q", "two words", "empty"]
-    for name in names:
-        (here / "work" / name).mkdir(parents=True)
-        for file in ("a", "b") if name != "empty" else ():
-            (here / "work" / name / file).write_text(f"{FOX} {file}")
+    files = {f"{name}/{file}": f"{FOX} {file}" for name in names[:-1] for file in "ab"}
+    write_files(here / "work", files)
+    (here / "work/empty").mkdir()
     done = act(docs="\n".join(names), options="--across folder\n-q\n")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.count("::error file=") == 60  # of 12 documents, none of one folder
@@ -100,11 +98,9 @@ def test_the_hook_of_pre_commit_stops_a_commit(here):
     assert (hook["id"], hook["language"], hook["pass_filenames"]) == ("lshdup", "python", False)
 
     def git(*words, code=0):
-        identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-        environment = clean_environment() | {"PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            ["git", *identity, *words], env=environment, capture_output=True, text=True, check=False
-        )
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        options = {"env": clean_environment(), "capture_output": True, "text": True}
+        done = subprocess.run(command, check=False, **options)
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
@@ -130,10 +126,8 @@ def test_the_image_is_small_pinned_and_not_of_root():
     lines = [*(ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()]
     steps = [line.split(maxsplit=1) for line in lines if line and line[0] != "#"]
     bases = {step[1].removesuffix(" AS build") for step in steps if step[0] == "FROM"}
-    (python,) = [
-        re.fullmatch(r"python:(3\.\d+)\.\d+-slim-\w+@sha256:[0-9a-f]{64}", each)[1]
-        for each in bases
-    ]
+    (base,) = bases
+    python = re.fullmatch(r"python:(3\.\d+)\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base)[1]
     assert f"Programming Language :: Python :: {python}" in PROJECT["project"]["classifiers"]
     copied = {word for step in steps if step[0] == "COPY" for word in step[1].split()[:-1]}
     needed = {"pyproject.toml", "hatch_build.py", PROJECT["project"]["readme"]}
@@ -168,13 +162,11 @@ def test_the_recipe_of_conda_is_that_of_the_project():
 
 
 def test_what_the_page_shows_is_there():
-    """Inputs of the action, and the hook."""
     text = (ROOT / "docs/how-to/scripts-and-ci.md").read_text()
     blocks = re.findall(r"```yaml\n(.*?)```", text, re.S)
     workflow, hooks = map(yaml.safe_load, blocks)
-    (step,) = [
-        each for each in workflow["jobs"]["duplicates"]["steps"] if "/lshdup@" in each["uses"]
-    ]
+    steps = workflow["jobs"]["duplicates"]["steps"]
+    (step,) = [each for each in steps if "/lshdup@" in each["uses"]]
     assert {*step["with"]} <= {*load("action.yml")["inputs"]}
     assert [each["id"] for each in hooks["repos"][0]["hooks"]] == ["lshdup"]
     (line,) = re.findall(r"runs `lshdup (pairs .*?)`", text)
@@ -182,7 +174,6 @@ def test_what_the_page_shows_is_there():
 
 
 def test_actions_are_pinned():
-    """Those of others by a version, at least."""
     files = [ROOT / "action.yml", *(ROOT / ".github/workflows").iterdir()]
     used = re.findall(r"uses: *(\S+)", "\n".join(each.read_text() for each in files))
     assert used

@@ -28,10 +28,6 @@ def text(number, version=0):
     return " ".join(words)
 
 
-def crawl_of(pages):
-    return b"".join(gzip.compress(warc_record(kind, uri, block)) for uri, kind, block in pages)
-
-
 def page(content):
     return f"<html><body><p>{content}</p></body></html>".encode()
 
@@ -52,8 +48,9 @@ def content_of(name, number):
         return zip_of(files), of_files
     if ".warc" in name:
         kind, block = ("conversion", str.encode) if ".wet" in name else ("response", response)
-        records = [(f"http://x/{n}", kind, block(each)) for n, each in enumerate((one, two))]
-        return crawl_of(records), [f"{name}/http://x/0", f"{name}/http://x/1"]
+        texts = {"http://x/0": one, "http://x/1": two}
+        pages = [gzip.compress(warc_record(kind, uri, block(texts[uri]))) for uri in texts]
+        return b"".join(pages), [f"{name}/{uri}" for uri in texts]
     packer = PACKERS.get(os.path.splitext(name)[1], bytes)
     if ".tar" in name:
         return packer(tar_of(files)), of_files

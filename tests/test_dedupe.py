@@ -41,7 +41,6 @@ texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max
 @settings(max_examples=many(100))
 @given(texts, st.sampled_from([1, 3, 512]), st.sampled_from([1, 20, 4 << 20]))
 def test_answers_are_those_of_the_obvious_loop(texts, together, size):
-    """However many texts are looked up together."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(streams, "_TOGETHER", together)
         patched.setattr(streams, "_BYTES", size)
@@ -101,29 +100,24 @@ def test_what_is_kept_is_not_in_memory():
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    ("bad", "error", "message"),
     [
-        (None, "the text of document '3' is null, not str"),
-        (b"bytes", "is bytes, not str"),
-        ("\ud800", "cannot be UTF-8"),
+        (None, InputError, "the text of document '3' is null, not str"),
+        (b"bytes", InputError, "is bytes, not str"),
+        ("\ud800", InputError, "cannot be UTF-8"),
+        (OSError("of the source"), OSError, "of the source"),
     ],
 )
-def test_what_is_no_text_is_refused_behind_the_answers_before_it(bad, message):
-    answers = lshdup.dedupe(["a b c d", "a b c d", "x y z", bad, "never"])
+def test_what_is_no_text_and_an_error_come_behind_the_answers_before_them(bad, error, message):
+    def some():
+        yield from ("a b c d", "a b c d", "x y z")
+        if error is OSError:
+            raise bad
+        yield from (bad, "never")
+
+    answers = lshdup.dedupe(some())
     assert [next(answers) for _ in range(3)] == [(0, None), (1, 0), (2, None)]
-    with pytest.raises(InputError, match=message):
-        next(answers)
-
-
-def test_an_error_of_the_iterable_comes_behind_the_answers_before_it():
-    def broken():
-        yield from ("a b c d", "x y z", "a b c d")
-        message = "of the source"
-        raise OSError(message)
-
-    answers = lshdup.dedupe(broken())
-    assert [next(answers) for _ in range(3)] == [(0, None), (1, None), (2, 0)]
-    with pytest.raises(OSError, match="of the source"):
+    with pytest.raises(error, match=message):
         next(answers)
 
 
@@ -165,6 +159,5 @@ def test_a_template_is_filtered():
     letters = [f"{form} {end}" for end in ("alpha beta gamma delta", "epsilon zeta eta theta")]
     assert list(lshdup.dedupe(letters, 0.5)) == [(0, None), (1, 0)]
     options = {"templates": [form], "min_tokens": 1}
-    assert list(lshdup.dedupe([*letters, letters[0]], 0.5, **options)) == [
-        (0, None), (1, None), (2, 0),
-    ]  # fmt: skip
+    answers = list(lshdup.dedupe([*letters, letters[0]], 0.5, **options))
+    assert answers == [(0, None), (1, None), (2, 0)]

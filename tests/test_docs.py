@@ -47,10 +47,13 @@ def blocks(page, kinds="sh|console|python"):
     return re.findall(rf"^```({kinds})\n(.*?)^```$", PAGES[page], re.DOTALL | re.MULTILINE)
 
 
+def without_examples(page):
+    return re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
+
+
 def prose(page):
     """The page without examples, code and addresses."""
-    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
-    return re.sub(r"\]\([^)]*\)|`[^`]*`|^    .*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"\]\([^)]*\)|`[^`]*`|^    .*$", "", without_examples(page), flags=re.MULTILINE)
 
 
 #: Pages with examples; of those on a task, which are many, every other one is run every day.
@@ -96,7 +99,6 @@ def is_shown(printed, shown):
 
 
 def test_there_are_examples():
-    """What runs the examples finds them."""
     found = [kind for page in PAGES for kind, _ in blocks(page)]
     assert found.count("sh") + found.count("console") >= 20
     assert "python" in found
@@ -115,8 +117,7 @@ def test_the_picture_is_what_is_printed():
 
 def anchors(page):
     """The anchors of the headings of a page, as mkdocs and forges make them."""
-    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
-    headings = "\n".join(re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    headings = "\n".join(re.findall(r"^#+ (.*)$", without_examples(page), re.MULTILINE))
     plain = unicodedata.normalize("NFKD", headings).encode("ascii", "ignore").decode()
     lines = (re.sub(r"[^\w\s-]", "", line).strip().lower() for line in plain.split("\n"))
     return {re.sub(r"[-\s]+", "-", line) for line in lines}
@@ -162,14 +163,9 @@ def test_every_page_has_its_place_in_the_site():
 
 
 @pytest.mark.parametrize("page", sorted(set(PAGES) - GENERATED))
-def test_a_page_is_short_and_has_one_title(page):
+def test_a_page_is_short_has_one_title_and_one_word_for_one_thing(page):
     assert PAGES[page].count("\n") <= (200 if page == "README.md" else 250)
-    text = re.sub(r"^```.*?^```$", "", PAGES[page], flags=re.DOTALL | re.MULTILINE)
-    assert page == "README.md" or len(re.findall(r"^# ", text, re.MULTILINE)) == 1
-
-
-@pytest.mark.parametrize("page", sorted(set(PAGES) - GENERATED))
-def test_one_word_for_one_thing(page):
+    assert page == "README.md" or len(re.findall(r"^# ", without_examples(page), re.M)) == 1
     text = " ".join(prose(page).lower().split())
     assert {old: new for old, new in WORDS.items() if old in text} == {}
 
@@ -207,11 +203,8 @@ def test_ci_runs_what_it_must(stage, line):
 def test_scripts_without_spaces_are_those_of_the_tokens():
     section = PAGES["docs/reference/definitions.md"].partition("### Scripts without spaces")[2]
     rows = re.findall(r"^\| .+ \| (.+) \| (\d) \|$", section.partition("\n## ")[0], re.MULTILINE)
-    found = [
-        (*(int(end, 16) for end in block.split("–")), int(reach))
-        for blocks, reach in rows
-        for block in blocks.split(", ")
-    ]
+    found = [(*block.split("–"), reach) for blocks, reach in rows for block in blocks.split(", ")]
+    found = [(int(low, 16), int(high, 16), int(reach)) for low, high, reach in found]
     assert sorted(found) == list(UNSPACED_BLOCKS)
 
 
@@ -246,9 +239,8 @@ class Names:
         self.words = {*dir(builtins), *keyword.kwlist}
         for path in filter(lambda name: name.endswith(".py"), self.files):
             self.words |= set(path.removesuffix(".py").split("/"))
-            self.words |= set(
-                re.findall(r"\w+", without_comments((ROOT / path).read_text("utf-8")))
-            )
+            source = (ROOT / path).read_text("utf-8")
+            self.words.update(re.findall(r"\w+", without_comments(source)))
 
     def unknown(self, text):
         """Yield the names in backticks that mean nothing."""
@@ -262,7 +254,6 @@ class Names:
 
 
 def test_names_in_backticks_are_there():
-    """In docstrings, and on the pages that explain."""
     names, unknown = Names(), []
     for path in sorted((ROOT / "lshdup").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -275,7 +266,5 @@ def test_names_in_backticks_are_there():
     absent = "no_such_" + "name"
     text = f"`compare/similarity.py` `Run` `{absent}()`"
     assert list(names.unknown(text)) == ["compare/similarity.py", absent]
-    source = (
-        'def f():\n    """Doc\nstring."""  # comment\n    x = """\nkept\n"""\n    # more\n    "#"'
-    )
+    source = 'def f():\n    """Doc\nstring."""  # comment\n    x = """\nkept\n"""\n    # 1\n    "#"'
     assert re.findall(r"\w+|#", without_comments(source)) == ["def", "f", "x", "kept", "#"]

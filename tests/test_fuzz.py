@@ -1,7 +1,6 @@
 """The fuzzer for some seconds, and what it has found, by name."""
 
 import json
-import os
 import random
 import re
 import shutil
@@ -23,32 +22,28 @@ from lshdup.store import npz
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT, RUN, part, require
 from tests.fuzz import artifacts
-from tests.fuzz.artifacts import archive_of, array_of, members_of, npy
+from tests.fuzz.artifacts import archive_of, array_of, npy
 from tests.fuzz.html import Html
 from tests.fuzz.texts import Texts
+from tests.office import unzipped
+from tests.running import clean_environment
 
 SEED = 20
 
 
-def no_findings(tally):
-    assert tally.tried
-    assert not tally.findings, tally.findings[0]
-
-
-def test_texts():
-    target = Texts()
-    for number in range(10):
-        no_findings(target.batch(random.Random(f"{SEED} {number}")))
-
-
-def test_pages():
-    no_findings(Html().batch(random.Random(SEED), 200))
+@pytest.mark.parametrize(("target", "batches"), [(Texts, 10), (Html, 1)])
+def test_texts_and_pages(target, batches):
+    target = target()
+    for number in range(batches):
+        tally = target.batch(random.Random(f"{SEED} {number}"))
+        assert tally.tried
+        assert not tally.findings, tally.findings[0]
 
 
 def fuzz(folder, *arguments):
     """Run the fuzzer in a process, which writes outside of arrays would kill; return its words."""
     command = [sys.executable, "-m", "tests.fuzz", *map(str, arguments)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    env = clean_environment() | {"TMPDIR": str(folder)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
@@ -94,9 +89,8 @@ from tests.fuzz.fences import run_fenced
 batch = TextBatch.of([0], [{text.encode()!r}])
 _, outcomes, whole = run_fenced(Shingler(ShingleParams()), batch, np.full(1, 2, np.uint8))
 print(whole, outcomes.tolist())"""
-    command = [sys.executable, "-c", script]
-    process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert process.stdout.split() == ["True", f"[{text_kernels.NEEDS_NORMALIZING}]"], process
+    printed = subprocess.check_output([sys.executable, "-c", script], text=True, cwd=ROOT)
+    assert printed.split() == ["True", f"[{text_kernels.NEEDS_NORMALIZING}]"]
 
 
 def test_rows_of_comments_are_read_once():
@@ -138,7 +132,7 @@ def saved(tmp_path):
 
 def rewrite(path, changed, **options):
     """Replace members of an artifact, or leave them out if they are None."""
-    members = members_of(path.read_bytes()) | changed
+    members = unzipped(path.read_bytes()) | changed
     members = [(name, data) for name, data in members.items() if data is not None]
     path.write_bytes(archive_of(members, **options))
 
@@ -164,7 +158,7 @@ def test_headers_that_are_no_headers_and_messages_on_one_line(saved):
 
 
 def test_npy_headers_are_not_evaluated(saved):
-    member = members_of(saved.read_bytes())["a.npy"]
+    member = unzipped(saved.read_bytes())["a.npy"]
     objects = "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"
     for head in ("'''", "(" * 5000, "-" * 9000 + "1", objects, "\0"):
         rewrite(saved, {"a.npy": artifacts.npy_with(head, member)})
@@ -172,7 +166,7 @@ def test_npy_headers_are_not_evaluated(saved):
 
 
 def test_members_that_are_many_or_twice_or_out_of_place(saved):
-    members = list(members_of(saved.read_bytes()).items())
+    members = list(unzipped(saved.read_bytes()).items())
     saved.write_bytes(archive_of([*members, members[0]]))
     refused(saved, "two of one name")
     saved.write_bytes(archive_of([*members, *((f"m{i}.npy", members[0][1]) for i in range(100))]))
@@ -210,7 +204,7 @@ def test_parameters_of_the_wrong_type(kind, changes):
 def forge(folder, kind, name, change):
     """Change one array of an artifact, and its checksum with it."""
     path = folder / ".lshdup" / f"{kind}.npz"
-    data = members_of(path.read_bytes())[f"{name}.npy"]
+    data = unzipped(path.read_bytes())[f"{name}.npy"]
     size = 10 + int.from_bytes(data[8:10], "little")
     array = array_of(data).copy()
     change(array) if callable(change) else array.fill(change)
@@ -240,9 +234,8 @@ FORGED = [
     ("signatures", "file_sizes", -50, "size that none can have"),
     # More shingles than there is memory for.
     ("signatures", "set_sizes", (1 << 62) - 1, "sets of a size that none"),
-    ("signatures", "names_blob", 0, "NUL"),
-    ("signatures", "forms", 255, "not there"),
-]
+    ("signatures", "names_blob", 0, "NUL"), ("signatures", "forms", 255, "not there"),
+]  # fmt: skip
 #: What was guessed, and what was removed: out of order, or of no document.
 FORGED_MORE = [
     *(("signatures", "guessed", change, "damaged") for change in (backwards, 100, -100)),
@@ -250,11 +243,8 @@ FORGED_MORE = [
     ("signatures", "guesses_offsets", 2, "damaged"),
 ]
 #: These are as good as not there.
-PAIRS = [
-    ("pairs", "left", 3_000_000, ""),
-    ("pairs", "right", 0, ""),
-    ("pairs", "similarity", np.nan, ""),
-]
+PAIRS = [("left", 3_000_000), ("right", 0), ("similarity", np.nan)]
+PAIRS = [("pairs", *change, "") for change in PAIRS]
 FILTERED = "index d --ignore-common 3 --template d/ISC.txt"
 
 
@@ -299,7 +289,7 @@ def test_the_best_copy_of_every_document_is_a_document():
 def test_a_home_with_nul_is_refused(corpus, run, tmp_path):
     run("index sample_corpus/licences")
     path = tmp_path / ".lshdup/signatures.npz"
-    header = json.loads(array_of(members_of(path.read_bytes())["header.npy"]).tobytes())
+    header = json.loads(array_of(unzipped(path.read_bytes())["header.npy"]).tobytes())
     rewrite(path, header_of(json.dumps(header | {"base": "a\0b"}).encode()))
     result = run("query MIT.txt", code=2)
     assert "signatures.npz is damaged" in result.err

@@ -22,7 +22,7 @@ from lshdup.api import kept, layers
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.store import npz
 from tests import reference
-from tests.conftest import Result, many
+from tests.conftest import Result, many, write_files
 from tests.running import run_program
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
@@ -138,11 +138,8 @@ def test_its_answers_are_those_of_the_command_line(tmp_path_factory, first, some
     fields = "-k 2 --text-field text --id-field id"
     printed = rows(f"pairs x.jsonl -t 0.5 {fields}")
     assert printed == [(*names, repr(score), same) for *names, score, same, _ in index.pairs()]
-    groups = [
-        (str(number), name, repr(score))
-        for number, group in enumerate(index.clusters(), 1)
-        for name, score in group
-    ]
+    groups = enumerate(index.clusters(), 1)
+    groups = [(str(at), name, repr(score)) for at, group in groups for name, score in group]
     printed = rows(f"clusters x.jsonl -t 0.5 {fields}")
     assert [(number, name, score) for number, _, name, score, *_ in printed] == groups
     for threshold in (0.5, 0.8):
@@ -155,19 +152,17 @@ def test_a_store_gives_what_the_command_line_gives(run, corpus, monkeypatch):
     monkeypatch.chdir(corpus.parent)
     run("index sample_corpus")
     index = lshdup.Index.open(".lshdup")
-    assert [(a, b, repr(s), same) for a, b, s, same, _ in index.pairs()] == [
-        tuple(row) for row in run("pairs").rows
-    ]
+    found = [[a, b, repr(s), same] for a, b, s, same, _ in index.pairs()]
+    assert found == run("pairs").rows
     groups = [(name, repr(score)) for group in index.clusters() for name, score in group]
     assert groups == [(name, score) for _, _, name, score, *_ in run("clusters").rows]
     for name in ("licences/MIT.txt", "udhr/eng.txt", "licences/Apache-1.1.txt"):
-        found = [(n, repr(s), same) for n, s, same, _ in index.of(f"sample_corpus/{name}")]
-        assert found == [tuple(row) for row in run("query", f"sample_corpus/{name}").rows]
+        found = [[n, repr(s), same] for n, s, same, _ in index.of(f"sample_corpus/{name}")]
+        assert found == run("query", f"sample_corpus/{name}").rows
         text = (corpus / name).read_bytes()
         for threshold in (0.6, 0.8):
-            found = [(n, repr(s), same) for n, s, same, _ in index.query(text.decode(), threshold)]
-            asked = run(f"query - -t {threshold}", stdin=text).rows
-            assert found == [tuple(row) for row in asked]
+            found = [[n, repr(s), same] for n, s, same, _ in index.query(text.decode(), threshold)]
+            assert found == run(f"query - -t {threshold}", stdin=text).rows
 
 
 # --- stores -----------------------------------------------------------------------------------
@@ -249,12 +244,6 @@ def test_threads_ask_and_add(here):
     assert len(index.query(SAME)) == len(index) == 181
     index.close()
     assert len(lshdup.Index.open("kept").query(SAME)) == 181
-
-
-def write_files(folder, texts):
-    folder.mkdir(exist_ok=True)
-    for name, text in texts.items():
-        (folder / name).write_text(text)
 
 
 def test_files_that_are_gone_are_estimated(here, run):
@@ -436,6 +425,7 @@ def test_what_cannot_be_opened_is_refused(here, run):
     run("index docs --store made --perms 64")
     run("passages docs --store passages")
     opened = lshdup.Index.open
+    linear = opened({"a": SAME}, 4, scheme="linear")
     for ask, error, said in (
         (lambda: opened("empty"), InputError, "empty: there are no documents in it"),
         (lambda: opened("nowhere"), InputError, "nowhere"),
@@ -448,20 +438,12 @@ def test_what_cannot_be_opened_is_refused(here, run):
         (lambda: opened("made", templates=["x"]), ParameterError, "templates is given, but"),
         (lambda: opened("made", ignore_common=0.5), ArtifactError, "without ignore_common"),
         (lambda: opened({}, store="made"), ParameterError, "made holds documents already"),
-        (
-            lambda: opened("made", store="new"),
-            ParameterError,
-            "made is a store, and store is given",
-        ),
+        (lambda: opened("made", store="b"), ParameterError, "made is a store, and store is given"),
         (lambda: opened({}, store="docs"), ArtifactError, "holds other files and is no store"),
         (lambda: opened({}, store="new", scheme="linear"), ParameterError, "none for a store"),
         (lambda: opened("passages"), ArtifactError, "there is no signatures.npz in .*passages"),
         (lambda: opened({}).flush(), ParameterError, "it has no store"),
-        (
-            lambda: opened({"a": SAME}, 4, scheme="linear").query("x"),
-            ParameterError,
-            "changes every signature",
-        ),
+        (lambda: linear.query("x"), ParameterError, "changes every signature"),
         (lambda: opened({}, measure="containment").clusters(), ParameterError, "no clusters"),
         (lambda: opened({}, num_perm=7), ParameterError, "did you mean|'num_perm' is no keyword"),
         (lambda: pickle.dumps(opened("made")), TypeError, "cannot be pickled"),
@@ -470,7 +452,7 @@ def test_what_cannot_be_opened_is_refused(here, run):
             ask()
         assert "--" not in getattr(refused.value, "hint", "")
         assert "a store elsewhere" not in getattr(refused.value, "hint", "")
-    assert not (here / "new").exists()
+    assert not {"new", "b"} & {path.name for path in here.iterdir()}
     assert opened("made").query(SAME)[0].name == "docs/a"
     with opened("made") as index:
         index.add("b", SAME)

@@ -7,11 +7,10 @@ import os
 import platform
 import subprocess
 import sys
-from itertools import chain
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_files
 
 #: The rooms, from the foundations up: packages, and modules of the top folder. A room imports
 #: only from lines above its own; within a line nothing imports anything. Inside a package only
@@ -138,17 +137,13 @@ def package():
     return made
 
 
-def test_every_room_has_its_line(package):
+def test_every_room_has_its_line_and_imports_go_down(package):
     assert {room(name) for name in package.nodes} - ENTRANCES == set(LEVEL)
     assert len(set(LEVEL.values())) == 11
-
-
-def test_imports_go_down(package):
     assert package.upwards() == []
 
 
 def test_no_circles(package):
-    """Modules can be put in an order in which each imports only from those before it."""
     assert package.circle() == []
     assert all(other in package.arrows[name] for name, other in LATER)
 
@@ -158,35 +153,24 @@ def test_private_names_stay_in_their_modules(package):
 
 
 UPWARDS = [
-    "from lshdup.store.npz import load",
-    "from lshdup.store import npz",
-    "from lshdup import store",
-    "import lshdup.store.npz",
-    "import lshdup.store.npz as other",
+    "from lshdup.store.npz import load", "from lshdup.store import npz", "from lshdup import store",
+    "import lshdup.store.npz", "import lshdup.store.npz as other", "from lshdup import absent",
     "def later():\n    from lshdup.store import npz",
     "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import lshdup.store",
     "from lshdup.lsh import names",  # of the same line
-    "from lshdup import absent",
-]
-PRIVATE = [
-    "from lshdup.sources.text_batches import _private",
-    "from lshdup import errors\nerrors._private",
-]
-RIGHT = [
-    "from lshdup.errors import InputError",
-    "from lshdup.errors import InputError as _mine",
-    "import numpy._core",
-]
+]  # fmt: skip
+PRIVATE = ["from lshdup.sources.text_batches import _private"]
+PRIVATE += ["from lshdup import errors\nerrors._private"]
+RIGHT = ["from lshdup.errors import InputError", "from lshdup.errors import InputError as _mine"]
+RIGHT += ["import numpy._core"]
 
 
 @pytest.mark.parametrize("statement", [*UPWARDS, *PRIVATE, *RIGHT])
 def test_wrong_imports_are_found(tmp_path, statement):
-    for module in ("sources/a", "sources/text_batches", "lsh/names", "store/npz", "errors"):
-        path = tmp_path / f"{module}.py"
-        path.parent.mkdir(exist_ok=True)
-        (path.parent / "__init__.py").touch()
-        path.touch()
-    (tmp_path / "sources/a.py").write_text(statement)
+    modules = ["sources/text_batches", "lsh/names", "store/npz", "errors"]
+    packages = [f"{folder}__init__" for folder in ("", "sources/", "lsh/", "store/")]
+    write_files(tmp_path, {f"{name}.py": "" for name in [*modules, *packages]})
+    write_files(tmp_path, {"sources/a.py": statement})
     made = Package(tmp_path)
     assert bool(made.upwards()) == (statement in UPWARDS)
     assert bool(made.private_imports()) == (statement in PRIVATE)
@@ -220,12 +204,10 @@ def test_no_package_holds_two_things(package):
 
 
 def test_numba_is_imported_in_the_kernels_only(package):
-    found = {
-        name
-        for name, nodes in package.nodes.items()
-        for module in chain.from_iterable(map(modules_of, nodes))
-        if module.split(".")[0] in ("numba", "llvmlite")
-    }
+    found = set()
+    for name, nodes in package.nodes.items():
+        modules = {module.split(".")[0] for node in nodes for module in modules_of(node)}
+        found |= {name} if modules & {"numba", "llvmlite"} else set()
     assert found == {f"kernels.native.{name}" for name in ("machine_code", "lowering", "cache")}
 
 
@@ -241,7 +223,6 @@ STARTERS |= {"kernels.native.machine_code", "kernels.native.prebuilt"}
 
 
 def test_nothing_in_the_package_runs_code_from_outside(package):
-    """No pickle, no eval, no shell, no network."""
     seen = 0
     for name, nodes in package.nodes.items():
         for node in nodes:
@@ -259,10 +240,8 @@ def test_nothing_in_the_package_runs_code_from_outside(package):
     assert seen > 1000
 
 
-_RARE = {
-    *"numba rich tqdm selectolax charset_normalizer pyarrow webencodings msgspec".split(),
-    "email",
-}
+_RARE = {*"numba rich tqdm selectolax charset_normalizer pyarrow webencodings msgspec".split()}
+_RARE.add("email")
 _HELP = {*_RARE, "numpy", "llvmlite"}
 _WORK = {*_RARE, "numpy.ma", "numpy.random", "subprocess"}
 _WORK |= {"lshdup.text.office_worker", "lshdup.evaluation"}
@@ -270,22 +249,17 @@ if platform.machine() == "x86_64" and sys.platform == "linux":
     _WORK.add("llvmlite.binding")
 #: Command lines, and what they do not import: each of these takes milliseconds, or a tenth of all.
 LIGHT = {
-    "--help": _HELP,
-    "--version": _HELP,
-    "help schema pairs": _HELP,
-    "pairs docs": _WORK,
+    **dict.fromkeys(["--help", "--version", "help schema pairs"], _HELP), "pairs docs": _WORK,
     "query docs/0": {*_WORK, "concurrent.futures"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("line", LIGHT)
 def test_what_is_not_imported(line, tmp_path):
-    """A short command takes as long as what it imports."""
     script = "import sys\nfrom lshdup.cli.main import main\ntry: main(sys.argv[1:])\n"
     script += "except SystemExit as end: assert not end.code\nprint(*sys.modules)"
-    (tmp_path / "docs").mkdir()
-    for i in range(3):
-        (tmp_path / f"docs/{i}").write_text(f"a text of some words and number {i}")
+    text = "a text of some words and number"
+    write_files(tmp_path, {f"docs/{i}": f"{text} {i}" for i in range(3)})
     # The first of two runs compiles what the cache lacks.
     for each in ("index docs", line, line):
         command = [sys.executable, "-c", script, *each.split()]

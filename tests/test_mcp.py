@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from lshdup.cli.columns import COMPARISON
-from tests.conftest import ROOT, require
+from tests.cli.test_untouched import state
+from tests.conftest import ROOT, require, write_files
 from tests.running import clean_environment, shell
 
 anyio = require("mcp", "anyio")
@@ -38,12 +40,8 @@ async def connect(*arguments, cwd=ROOT, patch="", **variables):
     """A session with a server."""
     words = ["lshdup", "mcp", *map(str, arguments)]
     script = f"{patch}\nimport sys; sys.argv = {words!r}\nfrom lshdup.cli.main import program\n"
-    server = mcp.StdioServerParameters(
-        command=sys.executable,
-        args=["-c", f"{script}program()"],
-        env={**clean_environment(), "PYTHONPATH": str(ROOT), **variables},
-        cwd=cwd,
-    )
+    args, env = ["-c", f"{script}program()"], clean_environment() | variables
+    server = mcp.StdioServerParameters(command=sys.executable, args=args, env=env, cwd=cwd)
     with Path(os.devnull).open("w") as nowhere:
         async with stdio_client(server, nowhere) as streams, mcp.ClientSession(*streams) as session:
             await session.initialize()
@@ -91,25 +89,18 @@ def table(answer):
     return found["rows"]
 
 
-def listing(folder):
-    """All that is below a folder."""
-    return {path: (path.lstat().st_mtime_ns, path.lstat().st_size) for path in folder.rglob("*")}
-
-
 def test_tools_say_when_to_use_them():
     async def main():
         async with connect("sample_corpus") as session:
             return (await session.list_tools()).tools
 
     tools = anyio.run(main)
-    assert [each.name for each in tools] == [
-        "find_near_duplicates", "list_pairs", "show_differences", "find_passages",
-    ]  # fmt: skip
+    names = "find_near_duplicates list_pairs show_differences find_passages"
+    assert [each.name for each in tools] == names.split()
     for each in tools:
         hints = each.annotations
-        assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (
-            True, False, False,
-        )  # fmt: skip
+        flags = hints.read_only_hint, hints.destructive_hint, hints.open_world_hint
+        assert flags == (True, False, False)
         assert "\n\nUse it " in each.description
         takes, gives = each.input_schema, each.output_schema
         assert not takes["additionalProperties"]
@@ -118,7 +109,7 @@ def test_tools_say_when_to_use_them():
 
 
 def test_answers_are_those_of_the_commands(corpus, run, tmp_path):
-    scratch, before = tmp_path.with_name(f"{tmp_path.name}-scratch"), listing(tmp_path)
+    scratch, before = tmp_path.with_name(f"{tmp_path.name}-scratch"), state(tmp_path)
     scratch.mkdir()
     text = (corpus / "licences/MIT.txt").read_text()[:800]
     a, b, below = (f"sample_corpus/licences{name}" for name in ("/ISC.txt", "/MIT.txt", ""))
@@ -132,7 +123,7 @@ def test_answers_are_those_of_the_commands(corpus, run, tmp_path):
         ("find_passages", {"path": b, "least": 60}),
     ]
     answers = ask("sample_corpus", questions=questions, cwd=tmp_path, TMPDIR=str(scratch))
-    assert (listing(tmp_path), [*scratch.iterdir()]) == (before, [])
+    assert (state(tmp_path), [*scratch.iterdir()]) == (before, [])
 
     def printed(*words, **settings):
         return json.loads(run(*words, "--format", "json", **settings).out)
@@ -188,10 +179,8 @@ def words_of(text):
 
 
 def test_an_answer_is_bounded_and_the_same_each_time(tmp_path):
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    for number in range(60):
-        (docs / f"{number:02}").write_text(f"one of many copies of some text {number % 2}")
+    docs, text = tmp_path / "docs", "one of many copies of some text"
+    write_files(docs, {f"{number:02}": f"{text} {number % 2}" for number in range(60)})
     for name, start in (("long a", 0), ("long b", 10**6)):
         # Every other word is another one.
         words = (f"{start + at} same{at}" for at in range(5_000))
@@ -208,10 +197,8 @@ def test_an_answer_is_bounded_and_the_same_each_time(tmp_path):
         assert len(json.dumps(answer.structured_content)) < 30_000
     pairs, differences, passages = (answer.structured_content for answer in answers[:3])
     assert (len(pairs["rows"]), pairs["total"], pairs["not_shown"]) == (100, 1770, 1670)
-    assert pairs["notes"] == [
-        "1,670 rows not shown: ask with a higher threshold, or about one folder"
-    ]
-    assert text_of(answers[0]).splitlines()[-1] == pairs["notes"][0]
+    note = "1,670 rows not shown: ask with a higher threshold, or about one folder"
+    assert [text_of(answers[0]).splitlines()[-1]] == pairs["notes"] == [note]
     assert differences["total"] == len(differences["rows"]) + differences["not_shown"] > 5_000
     assert "\n… the text is cut here\n" in text_of(answers[1])
     assert {row["places"] for row in passages["rows"]} <= {59, 29}
@@ -220,10 +207,7 @@ def test_an_answer_is_bounded_and_the_same_each_time(tmp_path):
 
 def test_a_folder_that_changes(tmp_path):
     text = "a text of some words that many others have too"
-
-    def write(name):
-        return lambda: (tmp_path / name).write_text(text)
-
+    write_a, write_b = (partial((tmp_path / name).write_text, text) for name in "ab")
     near = "find_near_duplicates", {"text": text}
 
     def link():
@@ -232,7 +216,7 @@ def test_a_folder_that_changes(tmp_path):
 
     answers = ask(
         ".",
-        questions=[near, write("a"), near, ("list_pairs", {}), write("b"), near, ("list_pairs", {}),
+        questions=[near, write_a, near, ("list_pairs", {}), write_b, near, ("list_pairs", {}),
                    (tmp_path / "a").unlink, near, ("find_near_duplicates", {"path": "a"}),
                    link, near],
         cwd=tmp_path,
@@ -251,10 +235,8 @@ def test_a_folder_that_changes(tmp_path):
 
 def test_options_say_what_is_read_and_how(tmp_path):
     """No option makes a document one that another one has left out."""
-    (tmp_path / "sub").mkdir()
-    for name in ("a.txt", "sub/b.txt", "sub/c.md", "sub/.d.txt"):
-        (tmp_path / name).write_text("x = y + 1; z = x")
-    (tmp_path / "e.txt").write_text("x: y - 1, z; x")
+    same = dict.fromkeys(["a.txt", "sub/b.txt", "sub/c.md", "sub/.d.txt"], "x = y + 1; z = x")
+    write_files(tmp_path, same | {"e.txt": "x: y - 1, z; x"})
     questions = [("list_pairs", {}), ("list_pairs", {"folder": "sub"})]
     questions += [("find_near_duplicates", {"path": "sub/c.md"})]
     options = ["--tokens", "symbols", "-k", "1", "--exclude", "/sub/*.md", "--hidden"]
@@ -269,12 +251,9 @@ def test_options_say_what_is_read_and_how(tmp_path):
 def test_what_is_outside_is_not_there(tmp_path):
     """Nor is told whether it is; names that are not UTF-8 and such with line ends can be asked."""
     docs, secret = tmp_path / "docs", tmp_path / "secret"
-    (docs / "inside").mkdir(parents=True)
+    names = ["secret", "docs/.hidden", "docs/a", "docs/inside/b", b"docs/\xff\n"]
     text = "some words of a text that is in two of these documents"
-    for path in (secret, docs / ".hidden", docs / "a", docs / "inside/b"):
-        path.write_text(text)
-    strange = os.fsencode(docs) + b"/\xff\n"
-    Path(os.fsdecode(strange)).write_text(text)
+    write_files(tmp_path, dict.fromkeys(names, text))
     (docs / "link").symlink_to(secret)
     (docs / "folder").symlink_to(tmp_path)
     (tmp_path / "way").symlink_to(docs)
@@ -286,10 +265,8 @@ def test_what_is_outside_is_not_there(tmp_path):
     paths = [("find_near_duplicates", {"path": each}) for each in outside]
     paths += [("show_differences", {"a": each, "b": "a"}) for each in outside if each]
     folders = [("list_pairs", {"folder": each}) for each in ("..", "/", "/etc", "docs/.x", "a\0b")]
-    inside = [
-        ("find_near_duplicates", {"path": each})
-        for each in ("a", "docs/a", "docs/inside/../a", str(docs / "a"), "way/a")
-    ]
+    inside = ["a", "docs/a", "docs/inside/../a", str(docs / "a"), "way/a"]
+    inside = [("find_near_duplicates", {"path": each}) for each in inside]
     inside += [("list_pairs", {"folder": each}) for each in ("way/inside/..", "docs/folder")]
     questions = [*paths, *folders, *inside]
     answers = ask("docs", questions=questions, cwd=tmp_path)
@@ -329,11 +306,10 @@ REFUSED = {
 
 def test_questions_that_are_wrong(tmp_path):
     """A question without words is none of them."""
-    (tmp_path / "a").write_text("some words of a text")
-    (tmp_path / "picture").write_bytes(b"\0\1\2")
+    write_files(tmp_path, {"a": "some words of a text", "picture": b"\0\1\2"})
     cases = [(name, *case) for name, those in REFUSED.items() for case in those]
     cases += [("find_near_duplicates", {"path": "long" * 100_000}, "longlong")]
-    empty = [("find_near_duplicates", {"text": "--- !"}), ("find_passages", {"text": "--- !"})]
+    empty = [(name, {"text": "--- !"}) for name in ("find_near_duplicates", "find_passages")]
     answers = ask(".", questions=[*(case[:2] for case in cases), *empty], cwd=tmp_path)
     for case, answer in zip(cases, answers, strict=False):
         message, _, hint = refusal(answer).partition("\n")
@@ -383,23 +359,21 @@ def say(server, message):
     server.stdin.flush()
 
 
-ENDS = {
-    "end of the input": (lambda server: server.stdin.close(), 0),
-    "closed pipes": (leave, 0),
-    "interrupt": (lambda server: server.send_signal(signal.SIGINT), 130),
-    "termination": (lambda server: server.send_signal(signal.SIGTERM), 143),
-}
+ENDS = [
+    (lambda server: server.stdin.close(), 0), (leave, 0),
+    (lambda server: server.send_signal(signal.SIGINT), 130),
+    (lambda server: server.send_signal(signal.SIGTERM), 143),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_it_ends_quietly(tmp_path, end):
+@pytest.mark.parametrize(("finish", "code"), ENDS, ids=["input", "pipes", "SIGINT", "SIGTERM"])
+def test_it_ends_quietly(tmp_path, finish, code):
     """Nothing but the protocol is on standard output, and nothing stays behind."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "scratch").mkdir()
-    finish, code = ENDS[end]
     with subprocess.Popen(
         [sys.executable, "-m", "lshdup", "mcp", "docs"], cwd=tmp_path,
-        env={**clean_environment(), "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "scratch")},
+        env=clean_environment() | {"TMPDIR": str(tmp_path / "scratch")},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as server:  # fmt: skip
         say(server, INITIALIZE)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.conftest import Result
+from tests.conftest import Result, write_files
 from tests.running import run_program, start_warm
 
 #: The capabilities by which root reads and writes whatever its permissions say, and how a process
@@ -40,10 +40,8 @@ def ordinary(tmp_path_factory):
 @pytest.fixture
 def here(tmp_path):
     """A few documents."""
-    (tmp_path / "d").mkdir()
-    for name in "abc":
-        text = f"one two three four five six seven eight nine ten eleven {name}"
-        (tmp_path / "d" / name).write_text(text)
+    text = "one two three four five six seven eight nine ten eleven"
+    write_files(tmp_path / "d", {name: f"{text} {name}" for name in "abc"})
     yield tmp_path
     for folder, _, _ in os.walk(tmp_path):  # so that it can be removed
         os.chmod(folder, 0o700)
@@ -82,12 +80,10 @@ def contents(store):
 
 
 def test_what_may_not_be_read(run, here):
+    write_files(here, {"d/listed/x": "text", "d/file": "text"})
     (here / "d/closed").mkdir(mode=0)
-    (here / "d/listed").mkdir()
-    (here / "d/listed/x").write_text("text")
     (here / "d/listed").chmod(0o444)  # its names can be seen, and nothing of the files
     (here / "d/unlisted").mkdir(mode=0o111)
-    (here / "d/file").write_text("text")
     (here / "d/file").chmod(0)
     result = run("pairs d -t 0.7", code=2)
     assert len(result.rows) == 3

@@ -61,7 +61,6 @@ for options in sys.argv[1:]:
 
 
 def test_ci_draws_examples_by_the_seed_of_the_commit(tmp_path):
-    """Without a seed it draws the same ones every time."""
     (tmp_path / "test_drawing.py").write_text(DRAWING)
     done = subprocess.run(
         [sys.executable, "-c", RUNS, *(f"--hypothesis-seed={seed}" for seed in (1, 2, 1)), "", ""],

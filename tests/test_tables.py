@@ -4,7 +4,7 @@ import pickle
 import re
 import sys
 import tracemalloc
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -19,17 +19,12 @@ from tests.conftest import require
 NAMES = ["a", "größe/\n", "\udcff.txt"]
 
 
-class Near(NamedTuple):
-    name: str
-    score: float
-    same: bool
+Near = namedtuple("Near", "name score same")
 
 
-def rows_of(fields=("name", "score", "same")):
-    columns = NAMES, np.array([1.0, 0.5, 1 / 3]), np.array([True, False, True])
-    return Rows(fields, columns), list(
-        zip(NAMES, [1.0, 0.5, 1 / 3], [True, False, True], strict=True)
-    )
+def rows_of(fields=Near._fields):
+    cells = NAMES, [1.0, 0.5, 1 / 3], [True, False, True]
+    return Rows(fields, (NAMES, *map(np.array, cells[1:]))), list(zip(*cells, strict=True))
 
 
 def test_rows_are_the_list_of_their_tuples():
@@ -76,18 +71,17 @@ def test_tables_have_the_rows_and_share_the_numbers(package):
     require({"pyarrow": "parquet"}.get(package, package), package)
     rows, tuples = rows_of()
     table = getattr(rows, f"to_{package.removeprefix('py')}")()
-    columns = [table[name] for name in ("name", "score", "same")]
-    found = list(zip(*(column.to_list() if package != "pyarrow" else column.to_pylist()
-                       for column in columns), strict=True))  # fmt: skip
+    columns = [table[name] for name in Near._fields]
+    cells = (each.to_pylist() if package == "pyarrow" else each.to_list() for each in columns)
+    found = list(zip(*cells, strict=True))
     assert found == [(name.replace("\udcff", r"\udcff"), *rest) for name, *rest in tuples]
     # A frame of pandas may be changed, and the rows stay.
     assert np.shares_memory(columns[1].to_numpy(), rows.columns[1]) == (package != "pandas")
     none = getattr(rows[:0], f"to_{package.removeprefix('py')}")()
     assert len(none) == 0
     kind = "type" if package == "pyarrow" else "dtype"
-    assert [getattr(none[name], kind) for name in ("name", "score", "same")] == [
-        getattr(column, kind) for column in columns
-    ]
+    kinds = [getattr(column, kind) for column in columns]
+    assert [getattr(none[name], kind) for name in Near._fields] == kinds
 
 
 def test_a_missing_package_is_said_in_one_line(monkeypatch):
@@ -179,41 +173,27 @@ class Streamed:
 
 
 def packages():
-    return (
-        require({"pyarrow": "parquet"}.get(each, each), each)
-        for each in ("pyarrow", "pandas", "polars")
-    )
+    extras = {"pyarrow": "parquet", "pandas": "pandas", "polars": "polars"}
+    return [require(extra, package) for package, extra in extras.items()]
 
 
-def column_of(kind):
+def test_a_column_is_as_a_list_of_its_texts():
     pa, pd, pl = packages()
-    return {
-        "generator": lambda: iter(TEXTS),
-        "tuple": lambda: tuple(TEXTS),
-        "numpy": lambda: np.array(TEXTS),
-        "objects": lambda: np.array(TEXTS, object),
-        "pandas": lambda: pd.Series(TEXTS),
-        "pandas strings": lambda: pd.Series(TEXTS, dtype="string[pyarrow]"),
-        "categories": lambda: pd.Series(TEXTS, dtype="category"),
-        "polars": lambda: pl.Series(TEXTS),
-        "arrow": lambda: pa.array(TEXTS),
-        "large": lambda: pa.array(TEXTS, pa.large_string()),
-        "words": lambda: pa.array(TEXTS).dictionary_encode(),
-        "slice": lambda: pa.array(["x", *TEXTS])[1:],
-        "chunks": lambda: pa.chunked_array([TEXTS[:1], [], TEXTS[1:]]),
-    }[kind]()  # fmt: skip
-
-
-COLUMNS = "generator tuple numpy objects pandas categories polars arrow large words slice chunks"
-
-
-@pytest.mark.parametrize("kind", [*COLUMNS.split(), "pandas strings"])
-def test_a_column_is_as_a_list_of_its_texts(kind):
-    wanted, found = lshdup.MinHash(TEXTS), lshdup.MinHash(column_of(kind))
-    assert found.all_docs() == wanted.all_docs() == ["0", "1", "2", "3"]
-    assert np.array_equal(found.signatures, wanted.signatures)
-    assert np.array_equal(found.sets.values, wanted.sets.values)
-    assert len(lshdup.MinHash(column_of(kind)[:0] if kind != "generator" else []).all_docs()) == 0
+    wanted = lshdup.MinHash(TEXTS)
+    columns = [
+        tuple(TEXTS), np.array(TEXTS), np.array(TEXTS, object), pd.Series(TEXTS),
+        pd.Series(TEXTS, dtype="string[pyarrow]"), pd.Series(TEXTS, dtype="category"),
+        pl.Series(TEXTS), pa.array(TEXTS), pa.array(TEXTS, pa.large_string()),
+        pa.array(TEXTS).dictionary_encode(), pa.array(["x", *TEXTS])[1:],
+        pa.chunked_array([TEXTS[:1], [], TEXTS[1:]]), iter(TEXTS),
+    ]  # fmt: skip
+    for column in columns:
+        found = lshdup.MinHash(column)
+        assert found.all_docs() == wanted.all_docs() == ["0", "1", "2", "3"], column
+        assert np.array_equal(found.signatures, wanted.signatures), column
+        assert np.array_equal(found.sets.values, wanted.sets.values), column
+    assert all(lshdup.MinHash(column[:0]).all_docs() == [] for column in columns[:-1])
+    assert lshdup.MinHash(pd.Series(TEXTS, ["x", 7, "y", 2])).all_docs() == ["x", "7", "y", "2"]
 
 
 def tables():

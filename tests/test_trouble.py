@@ -194,19 +194,16 @@ def test_sets_that_are_damaged_are_as_good_as_not_there(here, run):
 
 @pytest.mark.parametrize("error", DAMAGED)
 def test_a_header_that_does_not_fit_is_damage(error):
-    with (
-        pytest.raises(ArtifactError, match=r"^x\.npz is damaged \(.*why.*\)$") as raised,
-        damage_explained(Path("x.npz"), "mend it"),
-    ):
+    said = r"^x\.npz is damaged \(.*why.*\)$"
+    explained = damage_explained(Path("x.npz"), "mend it")
+    with pytest.raises(ArtifactError, match=said) as raised, explained:
         raise error("why")
     assert raised.value.hint == "mend it"
 
 
 def test_a_file_that_is_damaged_while_it_is_written_anew():
-    with (
-        pytest.raises(InputError, match=r"^x is not written, because the file .* damaged: why$"),
-        rewriting._reporting(Path("x")),
-    ):
+    said = r"^x is not written, because the file .* damaged: why$"
+    with pytest.raises(InputError, match=said), rewriting._reporting(Path("x")):
         raise RecordError(Reason.DAMAGED, "why")
 
 

@@ -24,6 +24,8 @@ from lshdup.kernels.jit import kernel
 
 #: In place of the number of a bucket, or of a position: none.
 NO_BUCKET = 0xFFFFFFFF
+#: Bytes of a digest; fewer than 256.
+DIGEST_BYTES = 192
 #: In `splits`: the tile has one block.
 ONE_BLOCK = -1
 #: In place of the key of a skipped bucket, which makes no pairs. One true key in 2**64 is equal.
@@ -215,13 +217,15 @@ def number_buckets(
 
 @inlined
 def may_be_similar(digests: U8Matrix, least: int, a: int, b: int) -> bool:
-    """Return whether the digests of two positions, of fewer than 256 bytes, have `least` in common.
+    """Return whether the digests of two positions have `least` bytes in common.
 
-    A count of one byte, so that the processor compares 32 or 64 at a time.
+    digests : of DIGEST_BYTES columns; if `least` is 0, none are needed. A number known beforehand
+        lets the processor compare 32 or 64 at a time, as does a count of one byte.
     """
     common = np.uint8(0)
-    for j in range(digests.shape[1]):
-        common = np.uint8(common + np.uint8(digests[a, j] == digests[b, j]))
+    if least > 0:
+        for j in range(DIGEST_BYTES):
+            common = np.uint8(common + np.uint8(digests[a, j] == digests[b, j]))
     return bool(np.int64(common) >= least)
 
 

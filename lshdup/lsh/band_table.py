@@ -109,9 +109,10 @@ class BandTable:
         return keys[:, :m]
 
     def release(self) -> None:
-        """Let go of the memory of a mapped table, as one that is asked once: the system maps up to
-        a megabyte around each look.
+        """Let go of what can be had again: keys that signatures make, and the memory of a mapped
+        table, of which the system maps up to a megabyte around each look.
         """
+        self.__dict__.pop("keys", None)
         for mapped in (self.order, self._source[1]):
             release_pages(mapped)
 
@@ -121,10 +122,10 @@ class BandTable:
         return self._keys, np.zeros((0, 0), np.uint32), 0, np.uint64(0)
 
 
-class StoredBandTable(BandTable):
-    """A band table of which only the order is stored: keys are made from signatures.
+class SignedBandTable(BandTable):
+    """A band table whose keys are made from signatures when they are requested.
 
-    A query needs the keys of few documents. All keys are made when they are requested together.
+    A query needs the keys of few documents. Those of all are kept until `release`.
 
     signatures : uint32 array of shape (n_docs, K). plan : the bands. order : as of `BandTable`.
     """
@@ -183,10 +184,13 @@ def build_band_table(
     signatures : uint32 array of shape (n, K).
     members : ascending int64 array of shape (m,), the documents in buckets; others have keys only.
 
-    Cost: one pass over the signatures, and one over the keys of each band. Memory: 8 n + 4 m bytes
-    a band, of the run, and bounded scratch a thread.
+    Cost: one pass over the signatures, and one over the keys of each band. Memory: 4 m bytes a
+    band, of the run, and until `release` 8 n; and bounded scratch a thread.
     """
-    return sort_keys(run, band_keys(run, signatures, plan), members)
+    keys = band_keys(run, signatures, plan)
+    table = SignedBandTable(run, signatures, plan, sort_keys(run, keys, members).order)
+    table.keys = keys
+    return table
 
 
 def sort_keys(run: Run, keys: NDArray[np.uint64], members: NDArray[np.int64]) -> BandTable:

@@ -23,6 +23,7 @@ from lshdup.base.run import Run, run_in_parts
 from lshdup.base.wording import join_names
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import bands as kernels
+from lshdup.kernels.bands import DIGEST_BYTES
 from lshdup.kernels.clusters import find_roots, join_buckets
 from lshdup.lsh.band_plan import BandPlan, least_agreement
 from lshdup.lsh.band_table import BandTable, build_band_table, scratch_bytes, sort_by_key
@@ -45,7 +46,10 @@ _BANDS_AT_ONCE, _TOGETHER = 16, 1 << 12
 
 #: Bands of so few rows make many candidates far below the threshold, which a sieve rejects: by so
 #: many rows of signatures, with this chance to reject a pair at the threshold.
-_FEW_ROWS, _SIEVE_ROWS, _SIEVE_CHANCE = 4, 192, 1e-6
+_FEW_ROWS, _SIEVE_CHANCE = 4, 1e-6
+
+#: Documents whose digests are made together.
+_DIGESTS_AT_ONCE = 1 << 12
 
 #: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
 #: gigabytes.
@@ -121,23 +125,31 @@ class Sieve:
         """
         if plan.rows > _FEW_ROWS:
             return cls()
-        known = tuple(each[:, :_SIEVE_ROWS] for each in signatures if each is not None)
+        known = tuple(each[:, :DIGEST_BYTES] for each in signatures if each is not None)
         served = (1 - (1 - plan.recall) ** (1 / plan.bands)) ** (1 / plan.rows)
         lowest = min(served, threshold)
         return cls(known, least_agreement(known[0].shape[1], lowest, _SIEVE_CHANCE))
 
-    def digests(self, run: Run, documents: NDArray[np.uint32]) -> NDArray[np.uint8]:
-        """Return a byte of each row of documents: uint8 array of shape (m, rows)."""
-        width = self.signatures[0].shape[1] if self.signatures else 0
-        made: NDArray[np.uint8] = run.arrays.empty((len(documents), width), np.uint8)
+    def digests(self, run: Run, documents: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], int]:
+        """Return a byte of each row of documents, and how many must be equal.
+
+        The first is a uint8 array of shape (m, DIGEST_BYTES), or without columns if none must. What
+        signatures have fewer rows is equal in all.
+        """
+        if not self.least:
+            return np.zeros((len(documents), 0), np.uint8), 0
+        width = self.signatures[0].shape[1]
+        made: NDArray[np.uint8] = run.arrays.zeros((len(documents), DIGEST_BYTES), np.uint8)
         first = 0
         for each in self.signatures:
             last = first + len(each)
-            for some in slices_of(len(documents) if width else 0):
-                own = (documents[some] >= first) & (documents[some] < last)
-                made[some][own] = each[documents[some][own] - first]  # the lowest byte of each
+            for at in range(0, len(documents), _DIGESTS_AT_ONCE):
+                some = documents[at : at + _DIGESTS_AT_ONCE]
+                own = (some >= first) & (some < last)
+                lowest_bytes = each[some[own] - first].astype(np.uint8)
+                made[at : at + len(some), :width][own] = lowest_bytes
             first = last
-        return made
+        return made, self.least + DIGEST_BYTES - width
 
 
 OPEN_SIEVE = Sieve()
@@ -275,8 +287,8 @@ class Components:
         for band, (each, ends) in enumerate(zip(shared.members, shared.ends, strict=True)):
             kernels.number_buckets(each, ends, position, band, starts[band], bucket)
         own: NDArray[np.uint32] = arrays.take(origins, documents) if len(origins) else origins
-        digests = sieve.digests(run, documents)
-        return cls(documents, own, edges, bucket, starts[-1], digests, sieve.least)
+        digests, least = sieve.digests(run, documents)
+        return cls(documents, own, edges, bucket, starts[-1], digests, least)
 
     def list_documents(self, run: Run) -> NDArray[np.int64]:
         """Return the documents: ascending int64 array."""
@@ -372,6 +384,7 @@ def candidate_pairs(
     """
     run.progress("candidates", 0, 0)
     shared = SharedBuckets.of(run, table, max_bucket, origins)
+    table.release()
     components = Components.of(run, shared, None, origins, sieve)
     documents = components.list_documents(run)
     return Candidates(shared.counts, documents, _pieces(run, components))
@@ -552,5 +565,5 @@ class LSH:
         row = row_of(self._rows, doc)
         if row not in self._members:
             return []
-        near = candidates_of(self._table, np.ascontiguousarray(self._table.keys[:, row]))
+        near = candidates_of(self._table, self._table.keys_of(row))
         return [self._names[other] for other in near.tolist() if other != row]

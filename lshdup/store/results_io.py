@@ -17,7 +17,7 @@ from lshdup.compare.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
-from lshdup.lsh.band_table import StoredBandTable
+from lshdup.lsh.band_table import SignedBandTable
 from lshdup.lsh.candidates import Buckets
 from lshdup.params import BandParams, ClusterParams, PairParams, PassageParams
 from lshdup.store import npz
@@ -108,7 +108,7 @@ def load_index(
             fits = fits and all(is_compared[band].all() for band in order)
             refuse_if(not fits, "its buckets are of other documents")
         assert collection.signatures is not None
-        table = StoredBandTable(run, collection.signatures, plan, order)
+        table = SignedBandTable(run, collection.signatures, plan, order)
         refuse_if(verify and in_order and not table.is_in_order(), "its buckets are not in order")
         return Index(plan, table, duplicate_of), params
 

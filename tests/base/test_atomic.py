@@ -112,7 +112,6 @@ def test_a_killed_run_leaves_the_old_file_and_the_next_removes_the_rest(tmp_path
 
 
 def test_the_temporary_file_of_a_live_run_stays(tmp_path):
-    """However old it is."""
     with started(tmp_path / "out", "time.sleep(60)") as process:
         (left,) = os.listdir(tmp_path)
         two_days_ago = time.time() - 2 * 86_400

@@ -4,7 +4,7 @@ import os
 import resource
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,10 +19,8 @@ MACOS = {"os": "posix_fallocate sched_getaffinity preadv"}
 WINDOWS = {
     "os": "posix_fallocate statvfs sched_getaffinity preadv pread pwrite getuid geteuid"
     " sysconf O_NONBLOCK O_NOFOLLOW O_DIRECTORY O_CLOEXEC",
-    "mmap": "MADV_DONTNEED",
-    "select": "poll",
-    "sys": "fcntl resource",
-}
+    "mmap": "MADV_DONTNEED", "select": "poll", "sys": "fcntl resource",
+}  # fmt: skip
 
 #: Starts the program without something. The listing by the C library is Linux's, too.
 _PROGRAM = """
@@ -80,13 +78,9 @@ def test_office_documents_and_mails_are_refused_politely_without_processes(tmp_p
     assert "Traceback" not in said
 
 
-@pytest.fixture
-def no_positions(monkeypatch):
+def test_positioned_reads_and_writes_from_many_threads(tmp_path, monkeypatch):
     for name in ("pread", "preadv", "pwrite"):
         monkeypatch.delattr(os, name, raising=False)
-
-
-def test_positioned_reads_and_writes_from_many_threads(tmp_path, no_positions):
     file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     blocks = [bytes([i]) * 1000 for i in range(64)]
     wrong = []
@@ -99,11 +93,8 @@ def test_positioned_reads_and_writes_from_many_threads(tmp_path, no_positions):
             if got != 1000 or bytes(into) != blocks[i]:
                 wrong.append(i)
 
-    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert not wrong
     assert system.pread(file, 64_000, 0) == b"".join(blocks)
     os.close(file)

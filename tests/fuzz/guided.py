@@ -98,14 +98,14 @@ def forged(data, longest, seed):
     """A mutation by the means of tests/fuzz/artifacts.py, or libFuzzer's within a member."""
     import atheris
 
-    from tests.fuzz.artifacts import archive_of, members_of, mutated
+    from tests.fuzz.artifacts import archive_of, mutated, unzipped
 
     rng = random.Random(seed)
     try:
         if rng.randrange(2):
             made, _ = mutated(rng, data[1:], data[1:])
         else:
-            members = members_of(data[1:])
+            members = unzipped(data[1:])
             name = rng.choice(list(members))
             start = rng.choice((0, 10 + int.from_bytes(members[name][8:10], "little")))
             changed = atheris.Mutate(members[name][start:], len(members[name]))

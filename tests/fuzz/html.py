@@ -16,8 +16,6 @@ PATIENCE = 5
 
 INLINE = "a b i em span code u small strong".split()
 BLOCKS = "div section article blockquote main aside footer".split()
-
-
 UNSEEN = ("<!-- no > text -->", "<script>if (a<b) c('<p>')</script>", "<style>p {}</style>", "<br>")
 REASONS = (None, Reason.BINARY, Reason.FORMAT, Reason.UNDECODABLE, Reason.NO_READER, Reason.SPOILT)
 WORDS = "one two Größe 漢字 กำแพง &amp; &lt; &eacute; &#x4e00; &#0; &nbsp; a<b x_1 é".split()

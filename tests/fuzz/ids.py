@@ -15,8 +15,6 @@ from tests.fuzz.fences import run_fenced
 BLANKS = b" \t\x0b\x0c\r\x1c\x85\xa0"
 TOKENS = [b"0", b"1", b"007", b"18446744073709551615", b"18446744073709551616", b"18446744073709551620", b"99999999999999999999",
           b"1" * 40, b"0" * 40 + b"5", b"-1", b"+1", b"1.0", b"1e3", b"x", b"\xb2", b"\xd9\xa1", b"", b"1\x002", b"9" * 19, b"1844674407370955162"]  # fmt: skip
-
-
 NAMES = (b"name", b"\xff\xfe", b"1", b"", b"n\0m", "größe".encode())
 
 

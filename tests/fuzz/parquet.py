@@ -15,12 +15,8 @@ from tests.fuzz.artifacts import kept, run
 
 COPIES = "whole.parquet:1\twhole.parquet:2\t1.0"
 PAIRS = ["pairs", "a.parquet", "whole.parquet", "--no-store"]
-COMMANDS = [
-    PAIRS,
-    [*PAIRS, "--text-field", "text,more"],
-    [*PAIRS, "--id-field", "id"],
-    ["clusters", *PAIRS[1:], "--write", "clean"],
-]
+COMMANDS = [PAIRS, [*PAIRS, "--text-field", "text,more"], [*PAIRS, "--id-field", "id"]]
+COMMANDS += [["clusters", *PAIRS[1:], "--write", "clean"]]
 
 
 def seeds():

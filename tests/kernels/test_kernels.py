@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lshdup.kernels.bands import DIGEST_BYTES
 from lshdup.kernels.clusters import NONE, have_leaders
 from lshdup.kernels.helpers import inlined, mix64, mix64_array
 from lshdup.kernels.jit import kernel
@@ -74,16 +75,16 @@ def test_who_has_leaders_against_the_obvious():
             other = following[leader, band]
             is_same = origins[other] == origins[leader]
             others[leader, band] = others[other, band] if is_same else other
-        digests = rng.integers(0, 2, (n, 3)).astype(np.uint8)
+        digests = rng.integers(0, 2, (n, DIGEST_BYTES)).astype(np.uint8)
         positions, out = np.flatnonzero(rng.random(n) < 0.8), np.full(n, 7, np.uint8)
         have_leaders(
             positions.astype(np.uint32), origins[: n * (turn % 2)].astype(np.uint32), sizes, 0.7,
-            bucket, digests, 2, heads.astype(np.uint32), following.astype(np.uint32),
+            bucket, digests, 96, heads.astype(np.uint32), following.astype(np.uint32),
             others.astype(np.uint32), out[: len(positions)],
         )  # fmt: skip
         small, large = np.minimum.outer(sizes, sizes), np.maximum.outer(sizes, sizes)
         near = ((bucket[:, None] == bucket) & (bucket != NONE)).any(2) & (small >= 0.7 * large)
-        near &= (digests[:, None] == digests).sum(2) >= 2
+        near &= (digests[:, None] == digests).sum(2) >= 96
         near &= (origins[:, None] != origins) | (turn % 2 == 0)
         expected = near[np.ix_(positions, leaders)].any(1).tolist()
         assert out[: len(positions)].tolist() == expected

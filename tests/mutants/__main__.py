@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from math import comb
 from pathlib import Path
 
@@ -78,9 +78,7 @@ class Reached:
             # What a module does when it is imported, a kernel calls, or a process of its own does,
             # concerns all users of the module.
             files = {fault.file, *_users(fault.file)}
-            entered = {
-                test for at, tests in self._tests.items() if at[0] in files for test in tests
-            }
+            entered = set().union(*(each for at, each in self._tests.items() if at[0] in files))
         entered = entered - {_ANY_CHANGE}
         room = f"tests/{fault.file.split('/')[1]}/"
         return sorted(entered, key=lambda test: (room not in test, self.seconds[test], test))
@@ -106,11 +104,8 @@ def _callers(fault):
 
 def _users(file):
     """Return the files that name a module."""
-    return {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "lshdup").rglob("*.py")
-        if re.search(rf"\b{Path(file).stem}\b", path.read_text())
-    }
+    paths, name = (ROOT / "lshdup").rglob("*.py"), re.compile(rf"\b{Path(file).stem}\b")
+    return {str(path.relative_to(ROOT)) for path in paths if name.search(path.read_text())}
 
 
 class Copy:
@@ -125,24 +120,18 @@ class Copy:
             else:
                 shutil.copy2(path, folder / path.name)
         (folder / "tmp").mkdir()
-        self._environment = {
-            **os.environ,
-            "PYTHONPATH": str(folder),
-            "XDG_CACHE_HOME": str(folder / "cache"),
-            "TMPDIR": str(folder / "tmp"),
-        }
-        self._serial, self._unusable = 0, set()
+        places = {"PYTHONPATH": "", "XDG_CACHE_HOME": "cache", "TMPDIR": "tmp"}
+        self._environment = os.environ | {name: f"{folder / at}" for name, at in places.items()}
+        self._changes, self._unusable = 0, set()
 
     def try_out(self, fault, tests, seconds):
         """Return what notices a fault, or "" if nothing does."""
         while chosen := [each for each in tests if each not in self._unusable]:
-            with _Changed(self, fault):
+            with self._changed(fault):
                 code, output = self._pytest(chosen, seconds * _SLOWER + _MORE_SECONDS)
             if code in (0, 5):
                 return ""
-            failed = re.search(
-                r"^(?:FAILED|ERROR) (\S+(?:\[.*?\])?)(?: - |$)", output, re.MULTILINE
-            )
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+(?:\[.*?\])?)(?: - |$)", output, re.M)
             if failed is None or failed[1] not in chosen:
                 return f"exit code {code}"
             if not self._pytest([failed[1]], 600)[0]:
@@ -150,9 +139,21 @@ class Copy:
             self._unusable.add(failed[1])  # It fails in a copy without the fault, too.
         return ""
 
-    def next_serial(self):
-        self._serial += 1
-        return self._serial
+    @contextmanager
+    def _changed(self, fault):
+        """Have a fault in its file, and compiled code that does not know the change."""
+        path = self.folder / fault.file
+        status, before = path.stat(), path.read_bytes()
+        # A time of its own, or Python would take the byte code of another text of this length.
+        self._changes += 1
+        time = status.st_mtime_ns + self._changes * 10**10
+        path.write_bytes(fault.changed())
+        os.utime(path, ns=(time, time))
+        try:
+            yield
+        finally:
+            path.write_bytes(before)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def _pytest(self, tests, seconds):
         names = self.folder / "tmp/tests"
@@ -162,14 +163,10 @@ class Copy:
             "addopts=-q --import-mode=importlib --doctest-modules", f"@{names}",
         ]  # fmt: skip
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options],
-            cwd=self.folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            [sys.executable, "-m", "pytest", *options], cwd=self.folder, env=self._environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True,
-        )
+        )  # fmt: skip
         try:
             output, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -180,36 +177,14 @@ class Copy:
         return process.returncode, output.decode("utf-8", "backslashreplace")
 
 
-class _Changed:
-    """A file of a copy with a fault, and compiled code that does not know the change."""
-
-    def __init__(self, copy, fault):
-        self._path, self._text = copy.folder / fault.file, fault.changed()
-        self._status, self._before = self._path.stat(), self._path.read_bytes()
-        # A time of its own, or Python would take the byte code of another text of this length.
-        self._time = self._status.st_mtime_ns + copy.next_serial() * 10**10
-
-    def __enter__(self):
-        self._path.write_bytes(self._text)
-        os.utime(self._path, ns=(self._time, self._time))
-
-    def __exit__(self, *_):
-        self._path.write_bytes(self._before)
-        os.utime(self._path, ns=(self._status.st_atime_ns, self._status.st_mtime_ns))
-
-
 def main():
     """Try the faults that the command line draws."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--reached", type=Path, required=True, help="folder of a recorded run")
     parser.add_argument("--draw", type=int, default=40, metavar="N", help="faults (default 40)")
     parser.add_argument("--seed", default="", help="what decides the draw: a commit")
-    parser.add_argument(
-        "--only",
-        default="",
-        metavar="TEXT",
-        help="files with one of these, separated by commas, in their names",
-    )
+    text = "files with one of these, separated by commas, in their names"
+    parser.add_argument("--only", default="", metavar="TEXT", help=text)
     parser.add_argument("--seconds", type=float, default=60, help="most of tests for a fault")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     options = parser.parse_args()

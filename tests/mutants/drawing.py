@@ -128,11 +128,8 @@ class _Source:
             function = min(each.lineno for each in (node, *node.decorator_list))
             all_ = node.args
             named = [*all_.posonlyargs, *all_.args][-len(all_.defaults) :] if all_.defaults else []
-            defaults = [
-                *zip(named, all_.defaults, strict=True),
-                *zip(all_.kwonlyargs, all_.kw_defaults, strict=True),
-            ]
-            for parameter, default in defaults:
+            keywords = zip(all_.kwonlyargs, all_.kw_defaults, strict=True)
+            for parameter, default in [*zip(named, all_.defaults, strict=True), *keywords]:
                 if default is None or parameter.arg == "jobs":  # threads change no answer
                     continue
                 for _, place, new in self._faults_at(default):

@@ -14,7 +14,6 @@ from lshdup.sources.records import RecordError, RecordFields, split_fields
 from tests.conftest import WHOLE
 
 LONG = 1 << 20
-TEXT = "some words that are the same in each of these documents, but for a number"
 
 
 def rows_of(tmp_path, data, text="text", id_="", longest=LONG):

@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import socket
 from dataclasses import replace
 
 import numpy as np
@@ -41,84 +40,10 @@ def tree(here):
     return here
 
 
-def test_every_regular_file_in_byte_order(tree):
-    names, skipped = found("docs")
-    assert names == [
-        b"docs/a.txt.copy3", b"docs/b.txt", b"docs/line\nbreak", b"docs/not-utf8-\xff",
-        b"docs/sub/c", b"docs/tab\t[x]",
-    ]  # fmt: skip
-    assert skipped == {b"docs/.hidden": Reason.HIDDEN, b"docs/.git": Reason.HIDDEN}
-
-
-def test_names_are_as_typed(tree):
+def test_names_are_as_typed():
     assert [typed_name(n) for n in (b"./a", b"docs//a/", b"-x", b"../y", b"/z//", b"l/../t")] == [
         b"a", b"docs/a", b"./-x", b"../y", b"/z", b"l/../t",
     ]  # fmt: skip
-    assert found("./docs/b.txt")[0] == [b"docs/b.txt"]
-    assert b"./-dash" in found(".")[0]
-    assert b"docs/b.txt" in found(".")[0]
-    assert found("docs", ".", "docs/b.txt")[0] == found(".")[0]
-    assert found("docs", str(tree / "docs"))[0] == found("docs")[0]
-    os.makedirs("far/away")
-    os.symlink("far/away", "link")
-    write_files(tree, {"far/t": "behind the link", "t": "not this one"})
-    assert found("link/../t")[0] == [b"link/../t"]
-
-
-def test_hidden_include_exclude(tree):
-    assert {b"docs/.hidden", b"docs/.git/x"} <= set(found("docs", hidden=True)[0])
-    assert found("docs", include=("*.txt",))[0] == [b"docs/b.txt"]
-    names, skipped = found("docs", exclude=("docs/sub/*", "*copy3"))
-    assert b"docs/sub/c" not in names
-    assert skipped[b"docs/sub/c"] == skipped[b"docs/a.txt.copy3"] == Reason.EXCLUDED
-
-
-def test_links_are_followed_only_when_asked_and_loops_end(tree):
-    (tree / "elsewhere.txt").write_text("elsewhere")
-    os.symlink("../elsewhere.txt", "docs/link")
-    os.symlink(".", "docs/loop")
-    os.symlink("nowhere", "docs/broken")
-    names, skipped = found("docs")
-    assert b"docs/link" not in names
-    assert skipped[b"docs/link"] == skipped[b"docs/loop"] == Reason.LINK
-    names, skipped = found("docs", follow=True)
-    assert b"docs/link" in names
-    assert not [name for name in names if b"loop/" in name]
-    assert skipped[b"docs/broken"] == Reason.VANISHED
-    os.symlink("docs", "named")
-    assert b"named/b.txt" in found("named")[0]
-
-
-def test_a_link_and_its_target_are_one_document_by_the_name_of_the_target(here):
-    """A list to drop would hold the only real file, in favour of a link to it."""
-    for folder in ("n/x", "n/z", "other"):
-        (here / folder).mkdir(parents=True)
-    write_files(here, {name: name for name in ("n/orig", "n/x/a", "other/far", "outside")})
-    links = {
-        "n/a": "orig", "n/zz": "orig", "n/b": "../other/far",
-        "n/o1": "../outside", "n/o2": "o1", "n/a-folder": "x", "n/z/folder": "../x",
-    }  # fmt: skip
-    for name, target in links.items():
-        os.symlink(target, name)
-    real = [b"n/o1", b"n/orig", b"n/x/a", b"other/far"]
-    assert found("n", "other", follow=True)[0] == real
-    assert found("other", "n", follow=True)[0] == real
-    assert found("n", follow=True)[0] == [b"n/b", *real[:3]]
-    assert found("n", "n/a", follow=True)[0] == [b"n/b", *real[:3]]
-    assert found("n", "n/a")[0] == [b"n/orig", b"n/x/a"]
-    assert found("n/a", "n", follow=True)[0] == [b"n/a", b"n/b", b"n/o1", b"n/x/a"]
-    assert found("n/z", follow=True)[0] == [b"n/z/folder/a"]
-
-
-def test_pipes_sockets_and_the_store_are_left_out(tree):
-    os.mkfifo("docs/pipe")
-    with socket.socket(socket.AF_UNIX) as s:
-        s.bind("docs/socket")
-    (tree / "docs/.lshdup").mkdir()
-    (tree / "docs/.lshdup/x").write_text("x")
-    names, skipped = found("docs", hidden=True, store=b"docs/.lshdup")
-    assert skipped[b"docs/pipe"] == skipped[b"docs/socket"] == Reason.SPECIAL
-    assert not [name for name in [*names, *skipped] if b".lshdup" in name]
 
 
 def test_id_lists(tree):
@@ -256,26 +181,7 @@ def test_pages_are_reduced_to_what_is_visible():
         assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
 
 
-# --- bounds and links, to the byte ----------------------------------------------------------------
-
-
-def test_a_file_of_max_bytes_is_taken_and_one_byte_more_is_not(tree):
-    os.makedirs("sizes")
-    for size in (9, 10, 11):
-        write_files(tree, {f"sizes/{size}": b"x" * size, f"far-{size}": b"x" * size})
-        os.symlink(f"../far-{size}", f"sizes/to-{size}")
-    exactly = [b"sizes/10", b"sizes/9"]
-    for arguments, params, names in (
-        (["sizes"], {}, exactly),
-        (["sizes/9", "sizes/10", "sizes/11"], {}, exactly),
-        (["sizes"], {"follow": True}, [*exactly, b"sizes/to-10", b"sizes/to-9"]),
-        (["sizes/to-10", "sizes/to-11"], {}, [b"sizes/to-10"]),
-        (["sizes"], {"text_field": "text"}, exactly),
-    ):
-        there, skipped = found(*arguments, max_bytes=10, **params)
-        assert there == names
-        assert Reason.TOO_LARGE in skipped.values()
-    assert Reason.TOO_LARGE.is_error
+# --- bounds, to the byte --------------------------------------------------------------------------
 
 
 def test_max_bytes_of_what_is_read_is_exact_too(tree):
@@ -294,19 +200,3 @@ def test_max_bytes_of_what_is_read_is_exact_too(tree):
     for size, there in ((20, 1), (21, 0)):
         (tree / "docs/b.txt").write_bytes(b"x" * size)
         assert len(read_batch(listed, np.arange(1)).indices) == there
-
-
-def test_hard_links_are_files_of_their_own(tree):
-    """Two names of one file are two documents; two spellings of one name are one."""
-    os.link("docs/b.txt", "docs/b.link")
-    os.makedirs("other")
-    os.link("docs/b.txt", "other/b")
-    pair = [b"docs/b.link", b"docs/b.txt"]
-    assert found("docs/b.txt", "docs/b.link")[0] == pair
-    assert found("docs", include=("b.*",))[0] == pair
-    assert set(pair) < set(found("docs/b.txt", "docs")[0])
-    assert set(pair) < set(found("docs", "docs/b.link")[0])
-    across = [b"docs/b.txt", b"other/b"]
-    assert found("docs/b.txt", "other")[0] == found("other", "docs/b.txt")[0] == across
-    assert found("docs/b.txt", "docs/../docs/b.txt")[0] == [b"docs/b.txt"]
-    assert found("docs/b.txt", "docs/../docs")[0].count(b"docs/../docs/b.txt") == 0

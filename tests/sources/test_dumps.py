@@ -1,4 +1,4 @@
-"""Documents in crawls, wiki dumps, and files that --split cuts."""
+"""Documents in crawls and wiki dumps."""
 
 import bz2
 import gzip
@@ -157,68 +157,3 @@ def test_a_dump_that_is_cut_off_is_read_up_to_there(tmp_path):
     found, skipped = listed(path)
     assert len(found) == 8
     assert list(reasons(skipped).values()) == [Reason.DAMAGED]
-
-
-# --- --split --------------------------------------------------------------------------------------
-
-STORIES = [b"<REUTERS %d>\nstory\n</REUTERS>\n" % n for n in range(12)]
-
-
-@pytest.mark.parametrize("ending", ["", ".gz"])
-def test_split_begins_a_document_at_each_line_that_matches(tmp_path, ending):
-    path = tmp_path / f"x.sgm{ending}"
-    data = b"<!DOCTYPE lewis>\n" + b"".join(STORIES)
-    path.write_bytes(gzip.compress(data) if ending else data)
-    for docs in (path, tmp_path):
-        found, skipped = listed(docs, split="<REUTERS")
-        prefix = os.fsencode(path) + b":"
-        assert found == {prefix + b"%d" % n: story for n, story in enumerate(STORIES, 1)}
-        assert [each.reason for each in skipped] == [Reason.PREAMBLE]
-        assert not skipped[0].is_error
-
-
-@pytest.mark.parametrize("begin", [b"%PDF-1.4\n", b"{\\rtf1\\ansi\n", b"<!DOCTYPE html>\n<p>"])
-def test_split_leaves_documents_of_a_known_type_whole(tmp_path, begin):
-    (tmp_path / "a").write_bytes(begin + b"Chapter 1\nx\nChapter 2\ny\n")
-    (tmp_path / "b.HTM").write_bytes(b"<p>x\nChapter 1\nChapter 2\n")
-    (tmp_path / "c.html.gz").write_bytes(gzip.compress(b"<p>x\nChapter 1\nChapter 2\n"))
-    names = [os.fsencode(tmp_path / name) for name in ("a", "b.HTM", "c.html.gz")]
-    assert sorted(listed(tmp_path, split="^Chapter")[0]) == names
-
-
-def test_split_leaves_files_without_such_a_line_alone(tmp_path):
-    (tmp_path / "a").write_bytes(b"no such line\n")
-    (tmp_path / "b").write_bytes(b"\0binary\n-- \n")
-    (tmp_path / "c").write_bytes(b"-- \none\n-- \ntwo")
-    (tmp_path / "d").write_bytes(b"-- \r\none\r\n-- \r\ntwo\r\n")
-    found, _ = listed(tmp_path, split="^-- $")
-    names = ("a", "b", "c:1", "c:2", "d:1", "d:2")
-    assert sorted(found) == [os.fsencode(tmp_path / name) for name in names]
-    assert found[os.fsencode(tmp_path / "d:1")] == b"-- \r\none\r\n"
-
-
-def test_the_media_type_of_a_response_says_whether_it_is_a_page(tmp_path, run):
-    """As browsers take it; without one, name and content decide as of any file."""
-    page, words = b"<html><body><p>some words</body></html>", b"<div>some <i>words</i> of it</div>"
-    records = []
-    for name, field, body in [
-        ("a.html", "Content-Type: text/plain", page),
-        ("b", "Content-Type: Text/HTML; charset=utf-8", words),
-        ("c", "Content-Type: application/xhtml+xml", words),
-        ("d", "Content-Type: application/x-own", page),
-        ("e", "Content-Type: application/x-own", words),
-        ("f.html", "Content-Type: application/x-own", words),
-        ("h", "Server: y", page),
-    ]:
-        head = f"HTTP/1.1 200 OK\r\n{field}\r\n\r\n".encode()
-        records.append(record("response", f"http://x/{name}", head + body))
-    plain = record("conversion", "http://x/g", page)
-    records.append(plain.replace(b"WARC-Date", b"Content-Type: text/plain\r\nWARC-Date"))
-    (tmp_path / "x.warc").write_bytes(b"".join(records))
-    (tmp_path / "two").write_text("some words")
-    (tmp_path / "four").write_text("some words of it")
-    (tmp_path / "tags").write_text("html body p some words body html")
-    rows = run("pairs x.warc two four tags -k 1 -t 1 --exact").rows
-    near = {b.removeprefix("x.warc/http://x/"): a for a, b, *_ in rows if "/" not in a}
-    two, four = dict.fromkeys("dh", "two"), dict.fromkeys(("b", "c", "f.html"), "four")
-    assert near == {"a.html": "tags", "g": "tags"} | two | four

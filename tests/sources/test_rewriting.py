@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import lzma
-import os
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -265,26 +264,11 @@ def test_what_cannot_be_told_apart_in_a_folder(here):
         drop(documents, [0], "out")
 
 
-def test_one_input_to_standard_output(run, tmp_path):
+def test_parquet_to_standard_output(run, tmp_path):
     rows = [{"id": at, "text": f"one text {at % 2}"} for at in range(4)]
-    lines = [json.dumps(row).encode() + b"\n" for row in rows]
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"".join(lines)))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    command = ["clusters", "a.jsonl.gz", "--no-store", "--write"]
-    for name in ("-", "/dev/stdout"):
-        assert run(*command, name, "--removed", "gone.jsonl").out == b"".join(lines[:2])
-    command.append("-")
-    assert "4 rows: 2 kept, 2 dropped (50 %)" in run(*command, "-o", "groups.tsv").err
-    assert len((tmp_path / "groups.tsv").read_bytes().splitlines()) == 4
     table = run("clusters a.parquet --write - --no-store").out
     assert pq.read_table(pa.BufferReader(table)).to_pylist() == rows[:2]
-    cut = run("passages a.jsonl.gz --least 2 --write - --no-store").out
-    assert [json.loads(line)["id"] for line in cut.splitlines()] == [0, 1, 2, 3]
-    for more in (["--emit", "drop"], ["--removed", "-"], ["-o", "-"]):
-        assert "cannot both go to standard output" in run(*command, *more, code=2).err
-    refused = run("clusters a.parquet", *command[1:], code=2)
-    assert "standard output takes one file, and 2 are read" in refused.err
-    assert refused.out == b""
 
 
 @pytest.mark.parametrize(
@@ -303,22 +287,6 @@ def test_nothing_is_written_if_nothing_was_compared(run, tmp_path, command, endi
     last = refused.splitlines()[-1]
     assert "'txt', but id, text; did you mean --text-field text?" in last
     assert [path.name for path in tmp_path.iterdir()] == [f"a{ending}"]
-
-
-def test_what_is_read_is_never_written(refused, here):
-    """By no name: whoever writes a file holds it against all that is read."""
-    source = here / "a.jsonl"
-    source.write_text(ROWS)
-    os.symlink(source, "link.jsonl")
-    os.link(source, "hard.jsonl")
-    names = ("a.jsonl", "link.jsonl", "hard.jsonl", str(source))
-    cases = product(("clusters", "passages"), ("--write", "--removed"), names)
-    for command, option, target in part(cases, 2):
-        write = () if option == "--write" else ("--write", "-")
-        line = f"{command} a.jsonl --text-field text --no-store"
-        said = refused(*line.split(), *write, option, target)
-        assert f"{option} {target} is one of the documents that are compared" in said
-    assert source.read_text() == ROWS
 
 
 def test_what_is_refused(here):
@@ -380,34 +348,6 @@ def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
     gone = [json.loads(line) for line in run(*command, *other).lines]
     wanted = [(10, "7"), (ids[2], "7"), (30, 9), (100, "7")]
     assert [(row["id"], row["kept"]) for row in gone] == wanted
-
-
-@pytest.mark.parametrize("ending", part([*PACKED, ".parquet"], 2))
-def test_clusters_write_keeps_what_clusters_keeps(run, tmp_path, ending):
-    """Of the rows of a file, those of `--emit keep` stay, in order and as they were."""
-    words = [" ".join(f"w{j}" for j in range(60 + i)) for i in range(4)]
-    rows = [
-        {"id": f"r{i:02}", "text": f"{words[i % 4]} {i % 3}", "n": [{"x": None}, {"x": i}]}
-        for i in range(12)
-    ]
-    if ending == ".parquet":
-        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in.parquet", row_group_size=5)
-    else:
-        lines = b"\n".join(json.dumps(row).encode() for row in rows) + b"\nbroken\n"
-        (tmp_path / f"in{ending}").write_bytes(PACKED[ending](lines))
-    arguments = ["clusters", f"in{ending}", "--id-field", "id", "-t", "0.85"]
-    code = 0 if ending == ".parquet" else 2  # the broken row is said
-    names = {row[0] for row in run(*arguments, "--emit", "keep", code=code).rows}
-    kept = [row for row in rows if row["id"] in names]
-    assert 0 < len(names) < len(rows)
-    result = run(*arguments, "--write", f"out{ending}", code=code)
-    assert result.out == b""
-    assert f"out{ending} is written" in result.err
-    if ending == ".parquet":
-        assert pq.read_table(tmp_path / "out.parquet").to_pylist() == kept
-    else:
-        written = UNPACK[ending]((tmp_path / f"out{ending}").read_bytes()).split(b"\n")
-        assert written == [*(json.dumps(row).encode() for row in kept), b"broken", b""]
 
 
 # --- rows without parts of their texts: all else is as it was, byte for byte ----------------------

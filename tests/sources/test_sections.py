@@ -2,7 +2,6 @@
 
 import codecs
 import gzip
-import json
 import os
 import re
 
@@ -231,28 +230,6 @@ def test_no_text_takes_time_that_grows_with_its_square(path, text):
     assert len(find_sections(text * 2**20, path, "heading")) <= 1
 
 
-# --- in commands ----------------------------------------------------------------------------------
-
-
-def words(*seeds):
-    return " ".join(f"w{seed}{n}" for seed in seeds for n in range(30))
-
-
-@pytest.fixture
-def docs(here):
-    """Two files with a section in common."""
-    (here / "docs").mkdir()
-    top = f"about it\n\n# Start here\n{words('a')}\n\n# Tiny\nx\n"
-    (here / "docs/a.md").write_text(
-        f"{top}\n## Über uns\n{words('b', 'c')}\n", "utf-8", newline="\r\n"
-    )
-    other = (
-        f"Title\n=====\n\nOther\n-----\n\nsome more words {words('d')[:80]}\n{words('b', 'c')}\n"
-    )
-    (here / "docs/b.rst").write_text(other)
-    return here
-
-
 def test_pages_are_of_their_reader(here, kreuzberg, monkeypatch):
     """Where they are in the text that another one extracts is not known."""
     (here / "a.pdf").write_bytes(office.pdf("some words\n" * 9, lines_a_page=5))
@@ -266,21 +243,3 @@ def test_pages_are_of_their_reader(here, kreuzberg, monkeypatch):
             monkeypatch.setattr(lshdup.collection.collection, "current_reader", lambda: "other")
     pages, sections = {Form.OFFICE: 2, Form.NAMED_PAGE: 1}, {Form.OFFICE: 1, Form.PAGE: 2}
     assert read == [(3, pages), (0, pages), (2, pages), (3, sections)]
-
-
-@pytest.mark.parametrize("how", ["--split=heading", "--split=^(#|Other)", "--split=paragraph"])
-def test_lines_of_annotations_are_those_of_the_file(run, docs, how):
-    command = ["pairs", "docs", how, "-t", "0.5", "--no-store"]
-    (result,) = json.loads(run(*command, "--format", "sarif").out)["runs"][0]["results"]
-    places = [result["locations"][0], result["relatedLocations"][0]]
-    assert {each["physicalLocation"]["artifactLocation"]["uri"] for each in places} == {
-        "docs/a.md", "docs/b.rst"
-    }  # fmt: skip
-    for place in (each["physicalLocation"] for each in places):
-        region = place["region"]
-        lines = (docs / place["artifactLocation"]["uri"]).read_text("utf-8").split("\n")
-        line = lines[region["startLine"] - 1]
-        assert region["startLine"] == region["endLine"]
-        assert line[region["startColumn"] - 1 : region["endColumn"] - 1] == words("b", "c")
-    (line,) = run(*command, "--format", "github").out.decode().splitlines()
-    assert f"line={places[0]['physicalLocation']['region']['startLine']}," in line

@@ -78,46 +78,6 @@ def test_a_file_that_became_a_link_has_changed(tree):
     assert read_batch(listed, np.arange(1)).skipped[0][1] == Reason.UNREADABLE
 
 
-def write_rules(folder, *lines):
-    write_files(folder, {".gitignore": "".join(f"{line}\n" for line in lines)})
-
-
-def test_gitignore_files_hold_below_their_folder(run, tree):
-    write_rules(Path("t"), "*.log", "/z/", "b/*", "!b/3")
-    write_rules(Path("t/a/b"), "!x.log", "c")
-    write_files(".", {name: name for name in ("t/x.log", "t/a/b/x.log")})
-    assert found("t", gitignore=True) == ["t/1", "t/a/2", "t/a/b/3", "t/a/b/x.log"]
-    assert found("t/z", "t/x.log", gitignore=True) == ["t/x.log", "t/z/5"]  # named themselves
-    os.chdir("t/a")
-    # No repository: nothing above counts.
-    assert found(".", "../z", gitignore=True) == ["../z/5", "2", "b/3", "b/x.log"]
-    said = run("pairs t --gitignore --no-store -vv", cwd=tree).err
-    assert "3 excluded by .gitignore" in said
-    assert "t/z: excluded by .gitignore" in said
-
-
-def test_a_repository_is_looked_at_from_its_top(tree):
-    for repository in (".", "t/a/b"):
-        Path(repository, ".git/info").mkdir(parents=True)
-    write_files(".", {".git/info/exclude": "5\n", "t/a/b/.git/info/exclude": "c\n"})
-    write_rules(Path(), "t/a/2", "3", "4")
-    assert found("t", gitignore=True) == ["t/1", "t/a/b/3"]
-    os.chdir("t/a")
-    assert found(".", gitignore=True) == ["b/3"]
-    assert found("../z", gitignore=True) == []
-    assert not [name for name in found("..", gitignore=True, hidden=True) if ".git/" in name]
-    Path("../link").symlink_to("a")
-    assert found("../link", gitignore=True) == ["../link/b/3"]
-
-
-def test_what_is_no_plain_file_of_patterns_is_passed_over(tree):
-    Path("rules").write_text("1\n")
-    Path("t/.gitignore").symlink_to("../rules")  # git does not follow it either
-    Path("t/a/.gitignore").mkdir()
-    Path("t/z/.gitignore").write_bytes(b"\xef\xbb\xbf5\r\n\xff\n[\n")
-    assert found("t", gitignore=True) == ["t/1", "t/a/2", "t/a/b/3", "t/a/b/c/4"]
-
-
 def ignored_by_walking(names):
     """The names below the current folder that `Rules` ignore, with all that is below them."""
     ignored = set()
@@ -162,7 +122,8 @@ def test_git_ignores_the_same_files(here, seed):
     for _ in range(60):
         written = {Path(), *rng.sample(folders, 2)}
         for folder in sorted(written):
-            write_rules(folder, *(pattern() for _ in range(rng.randint(1, 4))))
+            lines = [pattern() + "\n" for _ in range(rng.randint(1, 4))]
+            write_files(folder, {".gitignore": "".join(lines)})
         Path(".git/info/exclude").write_text("\n".join(pattern() for _ in range(2)))
         command = ["git", "check-ignore", "--no-index", "--stdin", "-z"]
         answer = subprocess.run(command, input=b"\0".join(names), capture_output=True, check=False)
@@ -221,11 +182,3 @@ def test_no_pattern_takes_long(pattern, name, option):
         return min(timeit.repeat(lambda: match(name), number=10, repeat=3))
 
     assert seconds(pattern) < 1000 * seconds("**/*n*/x")
-
-
-def test_a_folder_that_was_walked_already_costs_no_other(here):
-    for name in "abcde":
-        Path("t", name).mkdir(parents=True)
-        Path("t", name, "x").write_text(name)
-    for first in "abcde":
-        assert len(found(f"t/{first}", "t")) == 5

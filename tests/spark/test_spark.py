@@ -373,37 +373,28 @@ def java_of(mark, word=b""):
     return found
 
 
-def start(mark, *words, settings=QUICK):
-    """Start `lshdup spark` in a session of its own, with a mark in its environment."""
-    options = [part for item in settings.items() for part in ("--spark-conf", "=".join(item))]
-    more = {"MARK": mark, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "lshdup", "spark", *words, *options],
+@contextmanager
+def started(folder, *words, until, settings=QUICK):
+    """Start the command on the sample corpus in a session of its own, with the folder as a mark in
+    its environment, and wait for a text on stderr.
+    """
+    words = [*words, "sample_corpus", "-o", f"{folder}/out.jsonl"]
+    words += [part for item in settings.items() for part in ("--spark-conf", "=".join(item))]
+    more = {"MARK": str(folder), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "lshdup", "spark", *words],
         cwd=ROOT, env=clean_environment() | more, start_new_session=True, text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-@contextmanager
-def started(tmp_path, *words, until, **options):
-    """Start the command on the sample corpus, and wait for a text on stderr."""
-    words = [*words, "sample_corpus", "-o", f"{tmp_path}/out.jsonl"]
-    with start(str(tmp_path), *words, **options) as process:
-        said_before(process, until)
+    ) as process:  # fmt: skip
+        said = ""
+        while until not in said:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
         yield process
 
 
 LOCALLY = ("pairs", "--master", "local[2]")
-
-
-def said_before(process, text):
-    """Return the lines of stderr up to one with a text."""
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if text in line:
-            return said
-    raise AssertionError(said)
 
 
 def test_an_executor_is_lost(run, master, tmp_path):

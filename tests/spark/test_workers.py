@@ -1,7 +1,6 @@
 """What Spark's workers do with rows, and errors without Spark; no Java needed."""
 
 import itertools
-import os
 import subprocess
 import sys
 import zipfile
@@ -42,12 +41,10 @@ def tile_rows(buckets, sides, ids, before, sets=None):
     """Return a table of TILES, with sets (bytes, or None) if there are any."""
     pa = require("spark", "pyarrow")
     columns = {
-        "bucket": pa.array(buckets, pa.int64()),
-        "tile": pa.array([0] * len(ids), pa.int64()),
-        "side": pa.array(sides, pa.int32()),
-        "id": pa.array(ids, pa.binary()),
+        "bucket": pa.array(buckets, pa.int64()), "tile": pa.array([0] * len(ids), pa.int64()),
+        "side": pa.array(sides, pa.int32()), "id": pa.array(ids, pa.binary()),
         "before": pa.array(before, pa.binary()),
-    }
+    }  # fmt: skip
     return pa.table(columns if sets is None else columns | {"set": pa.array(sets, pa.binary())})
 
 
@@ -128,14 +125,11 @@ def test_a_shipped_package_knows_its_kernels(tmp_path):
 
 def documents_of(pa, texts, **more):
     """Return a batch of DOCUMENTS."""
-    n = len(texts)
+    none = pa.nulls(len(texts), pa.string())
     columns = {
-        "id": pa.array(list(texts), pa.binary()),
-        "text": pa.array(list(texts.values()), pa.binary()),
-        "plain": pa.array([False] * n),
-        "reason": pa.nulls(n, pa.string()),
-        "detail": pa.nulls(n, pa.string()),
-    }
+        "id": pa.array(list(texts), pa.binary()), "text": pa.array([*texts.values()], pa.binary()),
+        "plain": pa.array([False] * len(texts)), "reason": none, "detail": none,
+    }  # fmt: skip
     return pa.RecordBatch.from_pydict(columns | more)
 
 
@@ -143,14 +137,11 @@ def test_what_is_skipped():
     """A row without id or text, a text that is too large, and a reason that Spark's reader has."""
     pa = require("spark", "pyarrow")
     cases = {
-        b"a": (b"a few words", None, 1, None),
-        b"": (b"x", None, 0, "row without id"),
-        b"null": (None, None, 0, "row whose text is null"),
-        b"large": (b"x " * 50, None, 0, "too large"),
+        b"a": (b"a few words", None, 1, None), b"": (b"x", None, 0, "row without id"),
+        b"null": (None, None, 0, "row whose text is null"), b"few": (b"x y", None, 0, None),
+        b"large": (b"x " * 50, None, 0, "too large"), b"gone": (None, "vanished", 0, "vanished"),
         b"largest": (b"one two ".ljust(60, b"x"), None, 1, None),
-        b"few": (b"x y", None, 0, None),
-        b"gone": (None, "vanished", 0, "vanished"),
-    }
+    }  # fmt: skip
     recipe = make_recipe(ShingleParams(min_tokens=3), max_bytes=60)
     reasons = pa.array([reason for _, reason, *_ in cases.values()], pa.string())
     batch = documents_of(pa, {key: text for key, (text, *_) in cases.items()}, reason=reasons)
@@ -250,21 +241,11 @@ def test_settings_of_spark():
         settings_of(("x",))
 
 
-def test_without_pyspark(tmp_path):
-    """One line, and a hint to install packages."""
-    (tmp_path / "none.py").write_text(
-        "import sys, importlib.util as u\nold = u.find_spec\n"
-        "u.find_spec = lambda name, *rest: None if name == 'pyspark' else old(name, *rest)\n"
-        "sys.argv = ['lshdup', 'spark', 'pairs', 'a.txt', '-o', 'o.jsonl']\n"
-        "from lshdup.cli.main import main\nmain()\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    options = {"capture_output": True, "text": True, "cwd": tmp_path, "check": False}
-    process = subprocess.run([sys.executable, "none.py"], env=environment, **options)
-    assert process.returncode == 2
-    said, hint = process.stderr.splitlines()[-2:]
+def test_without_pyspark(refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    said = refused("spark pairs a.txt -o o.jsonl").splitlines()[-1]
     assert said.startswith("lshdup: error: `lshdup spark` needs pyspark")
-    assert hint == "  pip install 'lshdup[spark]'"
+    assert said.endswith(" pip install 'lshdup[spark]'")
 
 
 #: Options of `lshdup spark`, and a value of each that is not the default.

@@ -2,12 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
-from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.params import DocumentParams
 from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
 from tests.conftest import killed_behind_segments, open_workspace, write_files
 
@@ -15,56 +11,26 @@ LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
 RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
 
 
-@pytest.fixture(autouse=True)
-def folder(here):
+REQUEST = Request((b"d",), DocumentParams(), {})
+EXPECTED = {b"d/3latin.txt": "cp1252", b"d/5koi.txt": "koi8_r"}
+EXPECTED |= {b"d/cut.txt": "utf-8, 1 byte is not UTF-8"}
+
+
+def test_a_run_that_was_killed_is_resumed_with_them(here):
     plain = (f"plain words of document {n} and so on {'again ' * n}" for n in range(8))
     write_files("d", {f"{n}.txt": text for n, text in enumerate(plain)})
     contents = {"3latin.txt": LATIN.encode("latin-1"), "5koi.txt": RUSSIAN.encode("koi8_r")}
     contents |= {"cut.txt": LATIN.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
     write_files("d", contents | {"zip": b"PK\x03\x04 but no more"})
-
-
-def request(documents=(b"d",), **given):
-    return Request(tuple(documents), DocumentParams(), given)
-
-
-def made(store, documents=(b"d",), **given):
-    """The collection of a run of all steps, and what is known of guesses by name."""
-    workspace = open_workspace(store)
-    indexed = load_or_build_index(workspace, request(documents, **given), save=True)
-    load_or_find_pairs(workspace, indexed, PairParams())
-    return indexed.collection
-
-
-def guesses(collection):
-    names = collection.documents.names.strings_at(collection.notes.guess_documents)
-    return dict(zip(names, [guess.decode() for guess in collection.notes.guesses], strict=True))
-
-
-EXPECTED = {b"d/3latin.txt": "cp1252", b"d/5koi.txt": "koi8_r"}
-EXPECTED |= {b"d/cut.txt": "utf-8, 1 byte is not UTF-8"}
-
-
-def test_without_docs_the_store_knows_them():
-    workspace = open_workspace("store")
-    make_shingles(workspace, request())
-    made("store")
-
-    for verify in (False, True):
-        known = load_or_build_index(workspace, request(()), save=False, verify=verify)
-        assert guesses(known.collection) == EXPECTED
-        for kind in ("signatures", "bands"):  # then from shingles.npz
-            Path(f"store/{kind}.npz").unlink(missing_ok=True)
-
-
-def test_a_run_that_was_killed_is_resumed_with_them():
     killed_behind_segments("pairs", "d", batch=3, parts=3)
-    made("undisturbed")
+    load_or_build_index(open_workspace("undisturbed"), REQUEST, save=True)
     said = []
     resumed = open_workspace(".lshdup", said.append)
-    collection = load_or_build_index(resumed, request(), save=True).collection
+    collection = load_or_build_index(resumed, REQUEST, save=True).collection
     assert any("of an interrupted run are not read again" in line for line in said)
-    assert guesses(collection) == EXPECTED
+    names = collection.documents.names.strings_at(collection.notes.guess_documents)
+    guesses = [guess.decode() for guess in collection.notes.guesses]
+    assert dict(zip(names, guesses, strict=True)) == EXPECTED
     for kind in ("signatures", "bands"):
-        made_again, expected = (Path(s, f"{kind}.npz") for s in (".lshdup", "undisturbed"))
-        assert made_again.read_bytes() == expected.read_bytes()
+        again, expected = (Path(s, f"{kind}.npz") for s in (".lshdup", "undisturbed"))
+        assert again.read_bytes() == expected.read_bytes()

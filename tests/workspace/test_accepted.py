@@ -1,6 +1,5 @@
 """Accepted pairs: in no answer, against brute force, for any of them and by every method."""
 
-import json
 import os
 import shutil
 from dataclasses import replace
@@ -62,10 +61,6 @@ def request_of(docs):
 def without(opened, pairs):
     keys = np.array(sorted((a << 32) + b for a, b in pairs), np.uint64)
     return replace(opened, sides=opened.sides.leave_out(opened.run, keys))
-
-
-def inside(measure, a, b):
-    return len(SETS[a] & SETS[b]) / min(len(SETS[a]), len(SETS[b])) if measure else NEAR.get((a, b))
 
 
 def pairs_of(opened, collapse=False):
@@ -257,42 +252,3 @@ def test_a_line_holds_until_a_text_changes(tmp_path_factory, definition, data):
     every = pairs_of(opened)
     left = pairs_of(replace(opened, sides=sides.leave_out(run, keys)) if len(keys) else opened)
     assert left == {pair: score for pair, score in every.items() if pair not in expected}
-
-
-# --- the file -------------------------------------------------------------------------------------
-
-
-def accepted_lines(path):
-    head, *lines = map(json.loads, Path(path).read_bytes().splitlines())
-    assert head["lshdup"] == "accepted pairs"
-    return [(line["a"], line["b"]) for line in lines]
-
-
-FOX = "the quick brown fox jumps over the lazy dog and then runs away from it into the wood "
-NEW = {"a": FOX, "b": f"{FOX} soon", "c": f"{FOX} late", "c copy": f"{FOX} late", "far": "one two"}
-
-
-@pytest.fixture
-def four(here):
-    write_files("docs", NEW)
-    return here
-
-
-def test_every_subset_by_the_command_line(run, four):
-    """Names with bytes that are no text, accepted from lines of `pairs` in each format."""
-    os.rename("docs/c copy", b"docs/c \xff")
-    every = run("pairs docs -q --format jsonl").lines
-    assert len(every) == 6
-    for chosen in (every[:1], every[2:4], every[1:], every):
-        Path("docs/lshdup-accepted.jsonl").unlink(missing_ok=True)
-        run("accept -", stdin="\n".join(chosen).encode())
-        assert run("pairs docs -q --format jsonl").lines == [x for x in every if x not in chosen]
-        rows = [json.loads(each) for each in chosen]
-        assert accepted_lines("docs/lshdup-accepted.jsonl") == sorted(
-            (os.path.basename(row["a"]), os.path.basename(row["b"])) for row in rows
-        )
-    tsv = run("pairs docs -q --show-accepted").out
-    Path("docs/lshdup-accepted.jsonl").unlink()
-    run("accept --from -", stdin=tsv)
-    assert run("pairs docs -q").out == b""
-    assert run("pairs docs -q --show-accepted").out == tsv

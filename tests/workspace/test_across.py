@@ -25,7 +25,6 @@ from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, many, open_workspace, part, require, write_files
 from tests.documents import find
-from tests.running import run_program
 from tests.workspace.test_accepted import order_of
 from tests.workspace.test_against import WORDS, texts
 
@@ -77,19 +76,6 @@ def test_folders_are_those_of_pathlib(named, tmp_path, monkeypatch):
             below = folder.parts[len(doc.parts) :][:depth] if doc is not None else None
             keys.append(folder if below is None else (doc, below))
         assert grouped(found) == grouped(keys)
-
-
-def test_folders_of_many_docs_are_those_that_were_named(folders):
-    """Of more than a hundred DOCS the store keeps the folder above them only."""
-    names = [f"many/{n % 60}/{n}" for n in range(120)]
-    for name in names:
-        write_files(folders / name, {"a.txt": "some words of a text"})
-    _, found = origins_of("folder", *names)
-    assert found == list(range(120))
-    assert run_program(["index", *names, "-q"], cwd=folders).returncode == 0
-    refused = run_program(["pairs", "--across", "folder"], cwd=folders)
-    assert refused.returncode == 2
-    assert b"--across folder needs DOCS here" in refused.stderr
 
 
 @pytest.mark.parametrize("pattern", ["[ab]", "([ab])([xy])", "x|(y)", "(?:folder):", "^docs/(.)"])

@@ -1,4 +1,4 @@
-"""`pairs DOCS --against OTHER…`: the pairs across two sides, and none within one."""
+"""`--against OTHER…`: pairs across two sides, and what goes of DOCS; of OTHER nothing goes."""
 
 import json
 import os
@@ -45,14 +45,14 @@ def texts(seed, originals, n, copies=0):
 
 @pytest.fixture
 def two_sides(here):
-    """Folders `new` and `old`, with copies within and across them."""
+    """Folders `new` and `old` of near-copies, with copies within and across them."""
     rng = np.random.default_rng(7)
     originals = [[WORDS[int(w)] for w in rng.integers(0, 400, 60)] for _ in range(12)]
-    new, old = texts(1, originals, 30, 8), texts(2, originals, 60, 10)
+    new, old = texts(1, originals, 30, 8), texts(2, originals[:8], 60, 10)
     old += [*new[:4], new[2]]
     for folder, made in (("new", new), ("old", old)):
         write_files(here / folder, {f"{i:03}.txt": text for i, text in enumerate(made)})
-    write_files(here, {"new/empty.txt": "", "old/empty.txt": ""})
+    write_files(here, {"new/upper.txt": old[50].upper(), "new/empty.txt": "", "old/empty.txt": ""})
     return here
 
 
@@ -105,7 +105,7 @@ def test_pairs_across_are_those_of_brute_force(two_sides, threshold):
 def test_one_side_in_pieces(two_sides):
     expected = brute_force(0.6)
     parts = [b"old/%03d.txt" % i for i in range(75)]
-    docs = [b"new/%03d.txt" % i for i in range(37, -1, -1)]
+    docs = [b"new/upper.txt", *(b"new/%03d.txt" % i for i in range(37, -1, -1))]
     assert exactly(asked(0.6, parts[::-1], docs=docs)[0]) == expected
 
 
@@ -143,6 +143,13 @@ def test_a_file_on_both_sides_is_not_paired_with_itself(two_sides):
     rows = exactly(asked(0.9, [b"old"], docs=[b"new/zlink.txt"])[0])
     assert rows
     assert all(b != b"old/072.txt" for _, b, _ in rows)
+
+
+def write_rows():
+    """Write the texts of each folder as the rows of a file, too."""
+    for side in ("new", "old"):
+        lines = (json.dumps({"text": path.read_text()}) for path in sorted(Path(side).iterdir()))
+        Path(f"{side}.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
 def stored(run):
@@ -350,15 +357,22 @@ def test_what_is_only_in_docs_is_what_brute_force_says(two_sides, run, threshold
     ]
 
 
-def test_what_is_only_in_docs_by_what_is_the_same(two_sides, run):
-    (two_sides / "new/upper.txt").write_text((two_sides / "old/050.txt").read_text().upper())
-    texts, others = ({p: p.read_text() for p in Path(d).iterdir()} for d in ("new", "old"))
-    options = ("--against", "old", "--no-store", "--same")
+def test_what_is_the_same(two_sides, run):
+    """What is only in DOCS, and what of them goes."""
+    texts, others = ({str(p): p.read_text() for p in Path(d).iterdir()} for d in ("new", "old"))
     for same, form in (("bytes", str), ("text", str.lower)):
-        there = set(map(form, others.values())) - {""}
-        expected = sorted(os.fsencode(p) for p, text in texts.items() if form(text) not in there)
-        assert unmatched(run, "new", *options, same) == expected
+        met, drop = {form(text) for text in others.values()} - {""}, []
+        expected = sorted(
+            os.fsencode(name) for name, text in texts.items() if form(text) not in met
+        )
+        options = ("new", "--against", "old", "--no-store", "--same", same)
+        assert unmatched(run, *options) == expected
         assert (b"new/upper.txt" in expected) == (same == "bytes")
+        for name, text in sorted(texts.items(), key=lambda each: (len(each[0]), each[0])):
+            drop += [name] if text and form(text) in met else []
+            met.add(form(text))
+        found = run("clusters", *options, "--emit", "drop", "-0").out.decode().split("\0")[:-1]
+        assert found == sorted(drop)
 
 
 def test_what_is_only_in_docs_against_stores_and_of_rows(two_sides, run):
@@ -373,9 +387,7 @@ def test_what_is_only_in_docs_against_stores_and_of_rows(two_sides, run):
     assert "changed or vanished since OTHER was indexed" in result.err
     assert abs(len(result.rows) - len(expected)) < 6
     shutil.move("elsewhere", "old")
-    for side in ("new", "old"):
-        lines = [json.dumps({"text": path.read_text()}) for path in sorted(Path(side).iterdir())]
-        Path(f"{side}.jsonl").write_text("\n".join(lines))
+    write_rows()
     names = [os.fsencode(path) for path in sorted(Path("new").iterdir())]
     rows = unmatched(run, "new.jsonl", "--against", "old.jsonl", *options[2:], "--no-store")
     numbers = sorted(int(name.rpartition(b":")[2]) for name in rows)
@@ -401,3 +413,66 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
     matches = both.find_best_matches()
     assert (matches.right >= 0).all()
     assert sum(compared) <= 300
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+BANDS = ("--recall", "0.99999", "--perms", "256")
+HOW = BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")
+
+
+@pytest.mark.parametrize(("how", "threshold"), part(product(HOW, ("0.5", "0.8", "1")), 3))
+def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, threshold, how):
+    near, before = brute_force(float(threshold)), state_of("old")
+    pairs = {(os.fsdecode(a), os.fsdecode(b)): similarity for a, b, similarity in near}
+    gone = {a for a, _ in pairs}
+    compared = {name for name, each in reference.folder_sets("new").items() if each}
+    assert 2 <= len(gone) < len(compared) - 3
+    options = ("--against", "old", "-t", threshold, *how, "--no-store")
+    rows = [*map(json.loads, run("clusters new", *options, "--format", "jsonl").lines)]
+    other = {row["group"]: row["name"] for row in rows if row["role"] == "other"}
+    led = {row["name"]: row for row in rows if row["role"] == "drop" and row["group"] in other}
+    assert led.keys() == gone
+    for name, row in led.items():
+        assert row["similarity"] == pairs[name, other[row["group"]]]
+        assert row["copy"] == (row["similarity"] == 1)
+    assert led["new/000.txt"]["same"] == "bytes"
+    assert led["new/upper.txt"]["same"] == "text"
+    # The rest is what `clusters` makes of it alone.
+    Path("rest").mkdir()
+    for name in compared - gone:
+        shutil.copy2(name, "rest")
+    alone = run("clusters rest", *options[2:], "--format", "jsonl").lines
+    grouped = [row | {"group": 0} for row in rows if row["group"] not in other]
+    alone = (json.loads(row.replace('"rest/', '"new/')) | {"group": 0} for row in alone)
+    assert grouped == list(alone) != []
+    emitted = (run("clusters new", *options, "--emit", what).lines for what in ("keep", "drop"))
+    keep, drop = map(set, emitted)
+    assert keep | drop == compared | {"new/empty.txt"}  # which is not compared, and stays
+    assert not keep & drop
+    assert gone <= drop
+    assert state_of("old") == before
+
+
+def test_rows_are_written_without_what_goes(two_sides, run):
+    write_rows()
+    old = Path("old.jsonl").read_bytes()
+    options = ("clusters", "new.jsonl", "--against", "old.jsonl", *BANDS, "--no-store")
+    assert not run(*options, "--write", "out.jsonl").out
+    dropped = {int(name.split(":")[1]) for name in run(*options, "--emit", "drop").lines}
+    lines = Path("new.jsonl").read_text().splitlines()
+    kept = [line for number, line in enumerate(lines, 1) if number not in dropped]
+    assert Path("out.jsonl").read_text().splitlines() == kept
+    names = sorted(os.listdir(b"new"))
+    assert {names.index(os.path.basename(a)) + 1 for a, *_ in brute_force(0.8)} <= dropped
+    # Rows against files; and OTHER is no target, by any name.
+    run("clusters new.jsonl --against old --no-store --write b.jsonl")
+    assert Path("b.jsonl").exists()
+    os.link("old.jsonl", "same.jsonl")
+    for target, option in product(("old.jsonl", "same.jsonl"), ("--write", "-o")):
+        refused = run(*options, option, target, code=2).err
+        assert f"{option} {target} would replace --against old.jsonl" in refused
+    run("index old.jsonl --store archive")
+    refused = run(*options[:3], "archive", "--no-store", "--write", "same.jsonl", code=2).err
+    assert "--write same.jsonl would replace --against old.jsonl" in refused
+    assert Path("old.jsonl").read_bytes() == old

@@ -9,7 +9,7 @@ import pytest
 import lshdup.store.store
 import lshdup.workspace.workspace
 from lshdup.errors import ArtifactError
-from lshdup.lsh.band_table import StoredBandTable
+from lshdup.lsh.band_table import SignedBandTable
 from lshdup.params import DocumentParams, PairParams
 from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
@@ -58,7 +58,7 @@ def test_the_keys_of_a_stored_table_are_in_a_file(here, monkeypatch):
     monkeypatch.setattr("lshdup.base.memory.MOST_IN_MEMORY", 0)
     request = Request((), DocumentParams(), {})
     table = load_or_build_index(open_workspace("s"), request, save=False).index.table
-    assert type(table) is StoredBandTable
+    assert type(table) is SignedBandTable
     assert is_mapped(table.keys)
 
 

@@ -65,25 +65,6 @@ def made_up(folder, seed, n=240):
         (folder / f"{i:03}.txt").write_text(" ".join([*words, f"own{i}"]))  # none is a copy
 
 
-def test_the_sample_corpus_from_one_run(run, corpus, tmp_path):
-    usual, fine = ("--bands", "42", "--rows", "3"), ("--bands", "85", "--rows", "3")
-    own = {
-        t: run("pairs sample_corpus --no-store -t", str(t), *usual).rows for t in (0.6, 0.8, 0.95)
-    }
-    exact = {t: run("pairs sample_corpus --no-store --exact -t", str(t)).out for t in (0.6, 0.95)}
-    run("pairs sample_corpus -t 0.5 --perms 256", *fine)
-    run("pairs sample_corpus -t 0.5 --store usual", *usual)
-    before = {path: path.read_bytes() for path in sorted(tmp_path.glob("*/*.npz"))}
-    overwrite(corpus)
-    for t in own:
-        assert run("pairs -t", str(t), "--store", "usual", *usual).rows == own[t]
-        assert len(own[t]) > 10
-    for t, expected in exact.items():
-        assert run("pairs -t", str(t), *fine).out == expected
-    assert run("pairs -t 0.8 --collapse-copies", *fine).out != run("pairs -t 0.8", *fine).out
-    assert {path: path.read_bytes() for path in sorted(tmp_path.glob("*/*.npz"))} == before
-
-
 def test_a_made_up_collection_against_brute_force(here, no_sets_kept):
     made_up(here / "d", 1)
     sets = {os.fsencode(name): each for name, each in reference.folder_sets("d").items()}
