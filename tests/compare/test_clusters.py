@@ -8,7 +8,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -190,33 +190,20 @@ def in_pieces(held):
 
 
 @pytest.mark.parametrize("held", [True, False])
-@settings(max_examples=many(300), deadline=None)
-@given(collections(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
-def test_groups_are_those_of_the_obvious_loop(held, made, threshold):
-    with in_pieces(held):
-        check(made, threshold)
-
-
-@settings(max_examples=many(300), deadline=None)
-@given(collections(), st.integers(0, 3), st.randoms())
-def test_groups_behind_a_sieve_are_those_of_the_pairs_that_pass(made, least, random):
-    rows = np.array([[random.randrange(2) for _ in range(3)] for _ in made.sets], np.uint32)
-    made.sieve = Sieve((rows[made.duplicate_of] + 256,), least)
-    for held in (True, False):
-        with in_pieces(held):
-            check(made, 0.3)
-
-
-@pytest.mark.parametrize("held", [True, False])
-@settings(max_examples=many(300), deadline=None)
-@given(collections(16), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
-def test_groups_across_origins_are_those_of_the_obvious_loop(held, made, threshold):
+@pytest.mark.parametrize("which", ["all", "across origins", "behind a sieve"])
+@settings(max_examples=many(300))
+@given(st.data(), st.sampled_from([0.3, 0.5, 2 / 3, 0.8, 1.0]))
+def test_groups_are_those_of_the_obvious_loop(held, which, data, threshold):
     """Documents of one origin are in a group only for the sake of a third one."""
+    made = data.draw(collections(16 if which == "across origins" else 0))
+    if which == "behind a sieve":
+        chance, n = data.draw(st.randoms()), len(made.sets)
+        rows = np.array([chance.choices((256, 257), k=3) for _ in range(n)], np.uint32)
+        made.sieve = Sieve((rows[made.duplicate_of],), data.draw(st.integers(0, 3)))
     with in_pieces(held):
         check(made, threshold)
     groups, _ = made.cluster_buckets("representative", threshold)
-    for d, (kept, _) in as_dict(groups).items():
-        assert d == kept or made.differ(d, kept)
+    assert all(d == kept or made.differ(d, kept) for d, (kept, _) in as_dict(groups).items())
 
 
 def test_one_origin_of_many_alike_is_not_walked():
@@ -233,7 +220,7 @@ def test_one_origin_of_many_alike_is_not_walked():
 
 
 @pytest.mark.parametrize("held", [True, False])
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(collections(), st.sampled_from([0.3, 0.5, 0.8]), st.data())
 def test_accepted_pairs_are_no_edges(held, made, threshold, data):
     """In memory and in rounds, of different sets; those of one set are in tests/workspace."""
@@ -289,34 +276,28 @@ def test_memory_of_representatives_is_bounded(monkeypatch):
     assert 100 * size < max(sizes) <= (100 + 2 * 20) * size
 
 
-@pytest.fixture(scope="module")
-def large():
-    """Return 900 documents around 180 centres, with copies; one component of buckets is large."""
+def test_the_same_on_any_number_of_threads(monkeypatch):
+    """900 documents around 180 centres, with copies; one component of buckets is large."""
     rng = random.Random(5)
     sets = []
     for _ in range(900):
         centre = rng.randrange(180) * 40
         base = set(range(centre + 1, centre + 41))
         sets.append(base ^ {rng.randrange(1, 7200) for _ in range(rng.choice([0, 0, 2, 5, 9]))})
-    keys = [
-        [min(s) + 100_000 * band if rng.random() < 0.9 else 7 for s in sets] for band in range(3)
-    ]
+    starts = [0, 100_000, 200_000]
+    keys = [[min(s) + start if rng.random() < 0.9 else 7 for s in sets] for start in starts]
     firsts = [sets.index(each) for each in sets]  # duplicates have the same keys
     keys = [[band[first] for first in firsts] for band in keys]
-    return Made(sets, keys, rng.sample(range(900), 900))
-
-
-@pytest.mark.parametrize("linkage", ["representative", "single"])
-def test_the_same_on_any_number_of_threads(large, linkage, monkeypatch):
-    expected, seen = large.expected(linkage, 0.7), set()
-    for block in (1 << 24, 1 << 13):
-        monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
-        monkeypatch.setattr(leaders, "HELD_BYTES", block)
-        for jobs in (1, 2, 5):
-            found, compared = large.cluster_buckets(linkage, 0.7, jobs)
+    made = Made(sets, keys, rng.sample(range(900), 900))
+    for linkage in ("representative", "single"):
+        expected, seen = made.expected(linkage, 0.7), set()
+        for block, jobs in product((1 << 24, 1 << 13), (1, 2, 5)):
+            monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
+            monkeypatch.setattr(leaders, "HELD_BYTES", block)
+            found, compared = made.cluster_buckets(linkage, 0.7, jobs)
             assert as_dict(found) == expected
             seen.add((block, compared, found.similarity.tobytes()))
-    assert len(seen) == 2  # as many comparisons with any number of threads
+        assert len(seen) == 2  # as many comparisons with any number of threads
 
 
 @pytest.mark.parametrize("linkage", ["representative", "single"])
@@ -356,10 +337,14 @@ def test_a_set_that_is_lost_represents_nothing_and_is_dropped_for_nothing():
     assert without_two.dropped.tolist() == [1]
 
 
-def test_pairs_of_documents_that_are_not_compared_are_ignored():
-    """A forged artifact may hold such pairs."""
+def test_documents_that_are_not_compared_are_ignored():
+    """A forged artifact may hold such tables and pairs; no kernel leaves its arrays."""
+    made = Made([{1, 2}, {1, 2, 3}, {4}], [[1] * 3, [2] * 3], range(3))
+    for ordered, linkage in product(([], [2], [1, 2], [2, 0]), ("representative", "single")):
+        made.ordered = np.array(ordered, np.int64)
+        assert as_dict(made.find_kinds(linkage, 0.5)[0]) == {d: (d, 1.0) for d in ordered}
     pairs = Pairs.of(RUN, np.array([0, 1]), np.array([1, 2]), np.array([0.9, 0.9]))
-    groups = clusters.cluster_pairs(RUN, pairs, np.array([2, 0]), 3, 0.5)
+    groups = clusters.cluster_pairs(RUN, pairs, made.ordered, 3, 0.5)
     assert as_dict(groups) == {0: (0, 1.0), 2: (2, 1.0)}
 
 
@@ -408,9 +393,8 @@ def test_every_rule_of_keep():
         "longest": "bcad", "shortest": "dabc", "newest": "adbc", "oldest": "bcda",
         "path-order": "abcd", "first": "abcd", "shortest-path": "abcd", "central": "abcd",
     }  # fmt: skip
-    assert set(orders) == set(KEEP)
-    for keep, expected in orders.items():
-        assert preferred(names, keep, **more)[0] == [bytes([c]) for c in expected.encode()], keep
+    found = {keep: b"".join(preferred(names, keep, **more)[0]).decode() for keep in KEEP}
+    assert found == orders
 
 
 @pytest.mark.parametrize(
@@ -486,34 +470,31 @@ def test_first_follows_the_arguments():
     assert preferred(sorted([deep, b"e"]), "first", arguments=(b"e", b"d"))[0] == [b"e", deep]
 
 
-def locations_of(paths, kinds, numbers):
+def test_records_and_whole_files():
     """Four records: of the first file, of the second one twice, and of the third."""
-    starts = np.array([0, 0, 9, 0])
-    kinds, files = np.array(kinds, np.uint8), np.array([0, 1, 1, 2])
-    return Locations(StringTable.from_strings(paths), kinds, files, starts, starts, numbers)
 
+    def locations(paths, kinds, numbers=(0, 0, 0, 0)):
+        starts, kinds = np.array([0, 0, 9, 0]), np.array(kinds, np.uint8)
+        files = np.array([0, 1, 1, 2])
+        paths = StringTable.from_strings(paths)
+        return Locations(paths, kinds, files, starts, starts, np.array(numbers))
 
-def test_first_of_the_lines_of_files():
-    none = np.zeros(4, np.int64)
-    locations = locations_of([b"k", b"l/1", b"l/2"], [Kind.IDS] * 3, none)
+    parts = locations([b"k", b"l/1", b"l/2"], [Kind.IDS] * 3)
     names, docs = [b"a", b"b", b"c", b"d"], {"arguments": (b"l", b"k")}
-    assert preferred(names, "first", parts=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
+    assert preferred(names, "first", parts=parts, **docs)[0] == [b"b", b"c", b"d", b"a"]
     # Records are kept by their places; among files they have the paths of their files.
-    assert preferred(names, "", parts=locations, **docs)[0] == [b"b", b"c", b"d", b"a"]
-    assert preferred(names, "shortest-path", parts=locations, **docs)[0] == names
-    mixed = replace(locations, kinds=np.array([Kind.FILE, Kind.IDS, Kind.IDS], np.uint8))
+    assert preferred(names, "", parts=parts, **docs)[0] == [b"b", b"c", b"d", b"a"]
+    assert preferred(names, "shortest-path", parts=parts, **docs)[0] == names
+    mixed = replace(parts, kinds=np.array([Kind.FILE, Kind.IDS, Kind.IDS], np.uint8))
     assert preferred(names, "", parts=mixed, **docs)[0] == names
-
-
-def test_whole_files_come_before_parts_of_files():
-    """A part cannot be removed with its name, and a file that is kept can be seen."""
-    paths, kinds = [b"a.zip", b"box", b"deep/er/file"], [Kind.ZIP, Kind.MBOX, Kind.FILE]
-    more = {"parts": locations_of(paths, kinds, np.array([0, 1, 2, 0]))}
+    # A part cannot be removed with its name, and a file that is kept can be seen.
+    kinds = [Kind.ZIP, Kind.MBOX, Kind.FILE]
+    parts = locations([b"a.zip", b"box", b"deep/er/file"], kinds, [0, 1, 2, 0])
     names = zipped, one, two, file = [b"a.zip/x", b"box:1", b"box:2", b"deep/er/file"]
     for keep in ("", "shortest-path", "first"):
-        assert preferred(names, keep, **more)[0][0] == file, keep
+        assert preferred(names, keep, parts=parts)[0][0] == file, keep
     # What was named first stays first.
-    found = preferred(names, "first", arguments=(b"box", b"."), **more)
+    found = preferred(names, "first", arguments=(b"box", b"."), parts=parts)
     assert found[0] == [one, two, file, zipped]
 
 
@@ -744,13 +725,3 @@ def test_what_vanishes_meanwhile_is_never_dropped_nor_a_reason_to_drop(folder, m
     assert sorted(names) == ["d/alone", "d/new/a", "d/new/b", "d/old/a", "d/x"]
     assert names_of(documents, found.clusters.dropped) == ["d/new/b", "d/old/a"]
     assert not (folder.parent / ".lshdup/clusters.npz").exists()
-
-
-@pytest.mark.parametrize("linkage", ["representative", "single"])
-@pytest.mark.parametrize("ordered", [[], [2], [1, 2]])
-def test_a_table_with_documents_that_are_not_compared(ordered, linkage):
-    """A forged artifact may hold such a table; no kernel leaves its arrays."""
-    made = Made([{1, 2}, {1, 2, 3}, {4}], [[1, 1, 1], [2, 2, 2]], [0, 1, 2])
-    made.ordered = np.array(ordered, np.int64)
-    groups, _ = made.find_kinds(linkage, 0.5)
-    assert as_dict(groups) == {d: (d, 1.0) for d in ordered}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
@@ -15,7 +15,7 @@ from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import make_signatures
 from lshdup.params import BandParams, PairParams, SketchParams
 from tests.compare.test_pairs import rows
-from tests.conftest import RUN, many
+from tests.conftest import RUN
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=8)
 thresholds = st.sampled_from([0.2, 0.5, 0.8, 1.0])
@@ -56,11 +56,8 @@ def found_by(sides, method, threshold, run=RUN, *, collapse=False):
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=many(60), deadline=None)
 @given(sets_of_numbers, sets_of_numbers, thresholds, st.sampled_from([1, 3]))
-def test_pairs_of_two_sides_are_the_crossing_pairs_of_their_union(
-    name, here, there, threshold, jobs
-):
+def test_pairs_of_two_sides_are_crossing_pairs_of_their_union(name, here, there, threshold, jobs):
     method, split = METHODS[name], len(here)
     crossing = found_by(sides_of(here, there, method.same), method, threshold, Run.quiet(jobs))
     union = found_by(sides_of(here + there, same=method.same), method, threshold)
@@ -72,11 +69,8 @@ def test_pairs_of_two_sides_are_the_crossing_pairs_of_their_union(
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=many(100), deadline=None)
 @given(st.data(), st.sampled_from([1, 2, 3, 8]), thresholds, st.sampled_from([1, 3]))
-def test_pairs_across_origins_are_all_pairs_without_those_of_one(
-    name, data, kinds, threshold, jobs
-):
+def test_pairs_across_origins_are_all_but_those_of_one(name, data, kinds, threshold, jobs):
     """Documents with nothing that says their origin are origins of one document: 8 are many."""
     different = data.draw(st.lists(st.sets(st.integers(0, 12), max_size=8), min_size=1, max_size=6))
     sets = data.draw(st.lists(st.sampled_from(different), max_size=10))
@@ -106,7 +100,6 @@ def test_pairs_across_origins_are_all_pairs_without_those_of_one(
         assert {pair for pair in equal if sets[pair[0]] == kind} == {*beside} - {None}
 
 
-@settings(max_examples=many(60), deadline=None)
 @given(sets_of_numbers, sets_of_numbers, thresholds)
 def test_the_best_match_is_that_of_all_pairs(here, there, threshold):
     sides, params = sides_of(here, there), BandParams(threshold)

@@ -102,7 +102,7 @@ WEIGHTS = st.lists(st.integers(0, 9), min_size=8, max_size=8)
 THRESHOLDS = st.sampled_from([0.01, 1 / 3, 0.5, 0.6, 0.75, 0.8, 0.9, 1.0])
 
 
-@settings(max_examples=many(400), deadline=None)
+@settings(max_examples=many(400))
 @given(trees(), documents_of(8), WEIGHTS, THRESHOLDS, st.sampled_from([1, 7, 1 << 22]))
 def test_as_defined(parents, documents, weights, threshold, at_once):
     folder_of = [number % len(parents) for number, _ in documents]
@@ -129,7 +129,6 @@ def test_memory_for_folders_with_one_large_document_in_common():
     assert peak < 300 * len(found)
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(trees(), st.randoms(use_true_random=False), st.sampled_from([0.5, 0.8, 1.0]))
 def test_copies_of_trees_as_defined(shape, random, threshold):
     """The same tree twice or three times below one folder, with some of it changed."""
@@ -181,11 +180,9 @@ def test_many_folders_with_one_large_document_are_each_inside_the_next():
     assert (len(few), few.common) == (100 * 99 // 2, 0)
 
 
-@settings(max_examples=many(200), deadline=None)
+@settings(max_examples=many(200))
 @given(trees(), documents_of(5), WEIGHTS, st.sampled_from([0.5, 0.8, 1.0]))
-def test_folders_that_have_a_holder_have_one_where_documents_are_common(
-    parents, documents, weights, threshold
-):
+def test_folders_have_a_holder_where_documents_are_common(parents, documents, weights, threshold):
     """And each pair is one of folders of which one is inside the other."""
     arrays = [number % len(parents) for number, _ in documents], [group for _, group in documents]
     given = (*(np.array(each, np.int64) for each in (*arrays, weights)), threshold)

@@ -1,4 +1,4 @@
-"""Exact similarity and the exact join against the reference."""
+"""Exact similarity of given pairs, and tables of sets and strings, against the reference."""
 
 from itertools import product
 
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.compare import verification
-from lshdup.compare.exact_join import join_sets
 from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.verification import verify_jaccard
 from lshdup.lsh import band_plan, band_table, candidates
@@ -19,111 +18,16 @@ from tests.compare.test_pairs import rows
 from tests.conftest import RUN, many, part
 
 # Small domains make ties and overlaps; the full domain makes none.
-collections = st.lists(
-    st.sets(st.integers(0, 12) | st.integers(0, (1 << 64) - 1), max_size=14), max_size=14
-)
+elements = st.integers(0, 12) | st.integers(0, (1 << 64) - 1)
+collections = st.lists(st.sets(elements, max_size=14), max_size=14)
 thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
-# Few elements, so that overlaps of every size are frequent; thresholds that similarities meet
-# exactly, and tiny ones.
-overlapping = st.lists(st.sets(st.integers(0, 40), max_size=30), max_size=30)
-rationals = st.builds(lambda a, b: min(a, b) / max(a, b), st.integers(1, 40), st.integers(1, 40))
-
-
-def joined(ragged, members, threshold, jobs=1):
-    """Return all pairs of the exact join in the order of the pieces."""
-    return listed(_in_order(join_sets(Run.quiet(jobs), ragged, members, threshold, "jaccard")))
-
-
-def _in_order(pieces):
-    """Yield pairs with the lower number first."""
-    for a, b, similarity in pieces:
-        yield np.minimum(a, b), np.maximum(a, b), similarity
 
 
 def listed(pieces):
     return [row for each in pieces for row in rows(each)]
 
 
-@settings(max_examples=many(400), deadline=None)
-@given(
-    collections | overlapping,
-    thresholds | rationals | st.sampled_from([1e-300, 1e-9, 0.999]),
-    st.sampled_from([1, 3, 1 << 20]),
-)
-def test_the_exact_join_is_brute_force(sets, threshold, most):
-    """Also with so few counters and posting lists that elements share them."""
-    ragged = RaggedSets.from_sets(sets)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lshdup.compare.exact_join._MOST", most)
-        found = joined(ragged, np.arange(len(sets)), threshold)
-    assert sorted(found) == reference.all_pairs(sets, threshold)
-
-
-@settings(max_examples=many(100), deadline=None)
-@given(overlapping, rationals, st.integers(1, 5), st.data())
-def test_the_exact_join_is_the_same_at_any_number_of_jobs_and_room(sets, threshold, probes, data):
-    ragged = RaggedSets.from_sets(sets)
-    members = np.array([i for i in range(len(sets)) if data.draw(st.booleans())], np.int64)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lshdup.compare.exact_join._PROBES", probes)
-        alone = joined(ragged, members, threshold)
-        assert joined(ragged, members, threshold, 2) == alone
-        assert joined(ragged, members, threshold, 4) == alone
-        patched.setattr("lshdup.compare.exact_join.PIECE", 1)
-        pieces = list(_in_order(join_sets(Run.quiet(2), ragged, members, threshold, "jaccard")))
-        assert listed(pieces) == alone
-        assert all(len(left) == 1 for left, _, _ in pieces)
-    every, wanted = reference.all_pairs(sets, threshold), set(members.tolist())
-    assert sorted(alone) == [pair for pair in every if {*pair[:2]} <= wanted]
-
-
-def test_the_exact_join_of_longer_sets():
-    """Long prefixes, long lists, and elements so frequent that they share a rarity."""
-    rng = np.random.default_rng(7)
-    template = set(rng.integers(0, 1 << 62, 60).tolist())
-    sets = []
-    for i in range(250):
-        if i % 4 == 3:
-            base = sorted(sets[int(rng.integers(i))])
-            sets.append({x if rng.random() < 0.95 else int(rng.integers(1 << 62)) for x in base})
-        else:
-            sets.append({*template, *rng.zipf(1.2, int(rng.integers(1, 400))).tolist()})
-    ragged = RaggedSets.from_sets([{x % (1 << 64) for x in each} for each in sets])
-    sets = [set(each.tolist()) for each in ragged]
-    for threshold in (0.2, 0.6, 0.9):
-        found = joined(ragged, np.arange(250), threshold, 2)
-        assert sorted(found) == reference.all_pairs(sets, threshold)
-        assert len(found) > 20
-
-
-QUOTIENTS = [(7, 25), (28, 50), (55, 100), (11, 20), (7, 10), (9, 10), (3, 5), (29, 100)]
-
-
-@pytest.mark.parametrize(("small", "size"), QUOTIENTS)
-def test_a_pair_exactly_at_the_threshold_is_found_by_every_way(small, size):
-    """0.28 * 25 is more than 7 as a double, and 7 / 25 is 0.28."""
-    threshold = small / size
-    for below, above in ((small, size), (size - 1, size + 1)):
-        ragged = RaggedSets.from_sets([set(range(below)), set(range(above))])
-        expected = [(0, 1, below / above)] if below / above >= threshold else []
-        assert joined(ragged, np.arange(2), threshold) == expected
-        pairs = (np.array([0], np.uint32), np.array([1], np.uint32))
-        found = verify_jaccard(RUN, [pairs], ragged.sizes, ragged.take, threshold)
-        assert listed(found) == expected
-
-
-def test_the_exact_join_where_counters_are_full(monkeypatch):
-    """A counter that wrapped at 2^16 would take frequent elements for unique ones."""
-    monkeypatch.setattr("lshdup.compare.exact_join._MOST", 1)
-    sets = [set(range(1000 * (i // 2), 1000 * (i // 2) + 256 - i % 2)) for i in range(257)]
-    sets[-1] = set(range((1 << 16) + 1 - sum(map(len, sets[:-1]))))
-    ragged = RaggedSets.from_sets(sets)
-    assert len(ragged.values) == (1 << 16) + 1
-    expected = [(i, i + 1, 255 / 256) for i in range(0, 256, 2)]
-    assert sorted(joined(ragged, np.arange(257), 0.9)) == expected
-
-
-@settings(max_examples=many(150), deadline=None)
+@settings(max_examples=many(150))
 @given(
     collections.filter(lambda sets: len(sets) > 1), thresholds, st.sampled_from([1, 9]),
     st.sampled_from([1, 3]),
@@ -141,7 +45,6 @@ def test_given_pairs(sets, threshold, times, jobs):
 sizes = st.integers(0, 60)
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(st.integers(0, 1 << 32), sizes, sizes, st.integers(0, 90), thresholds)
 def test_long_runs_of_common_elements(seed, only_a, only_b, common, threshold):
     """Equal runs, which are compared eight elements at a time, begin and end anywhere."""

@@ -1,4 +1,4 @@
-"""The experiments of R1 and R3: numbers against slow references."""
+"""The experiments of R1 and R3, and `pairs --histogram`: numbers against slow references."""
 
 import itertools
 import json
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets, StringTable
@@ -19,22 +19,21 @@ from lshdup.collection.collect import sketch_collection
 from lshdup.collection.collection import Collection
 from lshdup.compare.exact_join import join_sets
 from lshdup.compare.scored_pairs import gather_pairs
-from lshdup.evaluation import experiments, plots
+from lshdup.evaluation import experiments, histogram, plots
 from lshdup.evaluation.experiments import Experiment
 from lshdup.kernels import sketch as kernels
 from lshdup.lsh import band_plan, band_table
 from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.document_list import DocumentList
 from tests import reference
-from tests.conftest import ROOT, RUN, many, part, require
+from tests.conftest import ROOT, RUN, part, require
 
 
 def collection_of(sets):
     ragged = RaggedSets.from_sets(sets)
     zeros = np.zeros(len(sets), np.int64)
-    documents = DocumentList(
-        StringTable.from_strings(str(i).encode() for i in range(len(sets))), zeros, zeros
-    )
+    names = StringTable.from_strings(b"%d" % i for i in range(len(sets)))
+    documents = DocumentList(names, zeros, zeros)
     columns = {"set_sizes": ragged.sizes, "fingerprints": np.zeros(len(sets), np.uint64)}
     return ragged, Collection(documents, ShingleParams(), columns, sets=ragged)
 
@@ -55,7 +54,6 @@ def six_digits(x):
 # --- expectations ----
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(st.integers(1, 40), st.integers(0, 40), st.integers(1, 40), st.floats(0.01, 0.6))
 def test_binomial_tails(perms, common, more, epsilon):
     """P(|X / K - s| > eps), summed term by term in exact arithmetic."""
@@ -198,15 +196,13 @@ def test_band_recall_counts_what_loops_count(threshold, buckets):
     sketch = SketchParams("fast", 30, 4)
     params = [BandParams(threshold, 0.9, bands=b, buckets=buckets) for b in (3, 10)]
     plans = {30: [band_plan.plan_bands(30, each) for each in params]}
-    results = list(
-        experiments.band_recall(Experiment(Run.quiet(2), ragged, [sketch]), pairs, plans)
-    )
+    experiment = Experiment(Run.quiet(2), ragged, [sketch])
+    results = list(experiments.band_recall(experiment, pairs, plans))
     signatures = sketch_collection(RUN, collection, sketch).signatures
     edges = experiments.make_bins(threshold)
     bins = list(itertools.pairwise(edges)) + ([(threshold, 1.0)] if len(edges) > 2 else [])
-    assert [(r.bands, r.similarity_from, r.similarity_to) for r in results] == [
-        (b, *each) for b in (3, 10) for each in bins
-    ]
+    of_each = [(r.bands, (r.similarity_from, r.similarity_to)) for r in results]
+    assert of_each == [*itertools.product((3, 10), bins)]
     of_no_bucket = 1 - 1 / buckets if buckets else 1
     for r in results:
         plan = band_plan.BandPlan(r.bands, 30 // r.bands, threshold, 0.9, buckets)
@@ -304,6 +300,44 @@ def test_accuracy_found_is_what_pairs_finds(run, corpus):
     assert "less than --recall 0.99" in text.err
     none = rows_of(run("accuracy sample_corpus --found -t 1 --no-store --format jsonl"))
     assert [(row["pairs"], row["share"]) for row in none] == [(0, None)]
+
+
+@pytest.mark.parametrize(
+    ("lowest", "step", "expected"),
+    [
+        (0.8, 0.05, [0.8, 0.85, 0.9, 0.95, 1.0]), (1.0, 0.05, [1.0]), (0.5, 1.0, [0.5, 1.0]),
+        (0.5, 0.3, [0.5, 0.6, 0.9, 1.0]),
+    ],
+)  # fmt: skip
+def test_thresholds(lowest, step, expected):
+    assert histogram.list_thresholds(lowest, step) == expected
+
+
+def test_the_histogram_is_what_runs_of_their_own_say(run, corpus):
+    low, sure = ("pairs", "-t", "0.5", "--recall", "0.9999"), ("--recall", "0.9999")
+    result = run(*low, "sample_corpus", "--perms", "256", "--histogram")
+    by_threshold = {float(t): row for t, *row in result.rows}
+    assert list(by_threshold) == [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0]
+    everything = run(*low).rows
+    levels, grouped = [*by_threshold, np.inf], part([*by_threshold][:-1], 3)
+    for t, above in itertools.pairwise(levels):
+        own = [(float(s), a, b) for a, b, s, _ in everything if float(s) >= t]
+        is_asked = t in grouped  # a run for each
+        groups = {row[0] for row in run("clusters -t", str(t), *sure).rows} if is_asked else None
+        pairs, documents, count, s, a, b = by_threshold[t]
+        assert int(pairs) == len(own)
+        assert int(documents) == len({name for _, *names in own for name in names})
+        assert groups is None or int(count) == len(groups)
+        assert float(s) < above
+        assert (float(s), a, b) in own
+        assert float(s) == min(own)[0]
+    exact = run("pairs -t 0.5 --histogram --format json --exact")
+    parsed = json.loads(exact.out)
+    assert [[row["pairs"], row["documents"], row["groups"]] for row in parsed] == [
+        [int(x) for x in row[:3]] for row in by_threshold.values()
+    ]
+    assert parsed[0].keys() == {"threshold", "pairs", "documents", "groups", "similarity", "a", "b"}
+    run("pairs --histogram --check", code=1)
 
 
 def test_plots(run, corpus, here):

@@ -97,7 +97,6 @@ def met(table):
 signature_lists = st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), max_size=25)
 
 
-@settings(deadline=None)
 @given(
     signature_lists.filter(bool), st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1), (2, 2)]),
     st.sampled_from([1, 7, 1 << 18]),
@@ -115,7 +114,6 @@ def test_candidates_are_those_of_the_reference(signatures, shape, piece):
     assert (band_table.band_keys(RUN, np.array(signatures, np.uint32), plan) == table.keys).all()
 
 
-@settings(deadline=None)
 @given(signature_lists.filter(bool), st.integers(0, 6), st.integers(0, 25))
 def test_a_sieve_rejects_pairs_that_have_few_rows_in_common(signatures, least, split):
     table, _ = table_of(signatures, 6, 1)
@@ -157,7 +155,6 @@ def test_only_short_bands_have_a_sieve_and_it_rejects_one_similar_pair_in_a_mill
         assert sum(chances[: sieve.least]) <= 1e-6 < sum(chances[: sieve.least + 1])
 
 
-@settings(deadline=None)
 @given(signature_lists.filter(bool), st.integers(1, 5))
 def test_folded_buckets_only_add_candidates(signatures, buckets):
     folded, _ = table_of(signatures, 2, 3, buckets)
@@ -178,7 +175,6 @@ def test_whose_bucket_is_whose():
 SHAPES = st.sampled_from([(1, 6), (2, 3), (3, 2), (6, 1)])
 
 
-@settings(deadline=None)
 @given(signature_lists.filter(bool), SHAPES, st.integers(1, 8))
 def test_large_buckets_are_left_out_and_counted(signatures, shape, limit):
     table, _ = table_of(signatures, *shape)
@@ -278,7 +274,7 @@ def one_band(keys):
     return band_table.BandTable(keys[None, :], np.asarray(order)[None, :])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(keys_of_all_kinds, max_size=80))
 def test_a_bucket_is_what_a_look_at_all_documents_finds(often, keys):
     keys = np.array(keys, np.uint64)
@@ -295,7 +291,6 @@ def test_a_bucket_is_found_with_few_looks(folded):
     keys = rng.integers(0, folded or 1 << 64, 200_000, dtype=np.uint64)
     table, places = one_band(keys), np.zeros((2, 1, 200), np.int64)
     wanted, none = keys[None, :200], np.zeros((0, 0), np.uint32)
-    looks = kernels.find_buckets(
-        table.order, table.keys, none, 0, np.uint64(0), wanted, 0, 200, *places
-    )
+    bands, zero = (table.order, table.keys, none), np.uint64(0)
+    looks = kernels.find_buckets(*bands, 0, zero, wanted, 0, 200, *places)
     assert 0 < looks < 200 * 40  # a binary search for both ends takes 36

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
@@ -13,11 +13,10 @@ from lshdup.kernels.sketch import permuted_minima
 from lshdup.lsh.signatures import Sketcher, estimate, linear_signatures, smallest_prime_from
 from lshdup.params import SketchParams
 from tests import reference
-from tests.conftest import RUN, many, part
+from tests.conftest import RUN, part
 
-sets_of_numbers = st.lists(
-    st.sets(st.integers(0, (1 << 64) - 1), max_size=30), min_size=1, max_size=6
-)
+numbers = st.sets(st.integers(0, (1 << 64) - 1), max_size=30)
+sets_of_numbers = st.lists(numbers, min_size=1, max_size=6)
 
 
 def constants(seed):
@@ -33,7 +32,6 @@ def sketched(scheme, perms, seed, sets):
     return Sketcher(params).sketch(ragged)
 
 
-@settings(max_examples=many(80), deadline=None)
 @given(sets_of_numbers, st.integers(1, 40), st.integers(0, (1 << 63) - 1))
 def test_fast_is_the_published_algorithm(sets, perms, seed):
     rng = constants(seed)
@@ -44,7 +42,6 @@ def test_fast_is_the_published_algorithm(sets, perms, seed):
     assert sketched("fast", perms, seed, sets).tolist() == expected
 
 
-@settings(max_examples=many(80), deadline=None)
 @given(sets_of_numbers, st.integers(1, 40), st.integers(0, 1000))
 def test_classic_is_k_linear_maps_of_mixed_elements(sets, perms, seed):
     rng = constants(seed)
@@ -55,7 +52,6 @@ def test_classic_is_k_linear_maps_of_mixed_elements(sets, perms, seed):
     assert sketched("classic", perms, seed, sets).tolist() == expected
 
 
-@settings(max_examples=many(50), deadline=None)
 @given(sets_of_numbers, st.integers(0, 1000))
 def test_linear_is_r1_to_the_letter(sets, seed):
     n = len(set().union(*sets))

@@ -123,7 +123,7 @@ def texts(draw):
     ]
 
 
-@settings(max_examples=many(150), deadline=None)
+@settings(max_examples=many(150))
 @given(texts(), st.integers(2, 14), st.sampled_from([1, 2, 4]), st.data())
 def test_passages_are_those_of_all_pairs(documents, least, jobs, data):
     """Of any documents, or of several origins: each has a place in two of them."""
@@ -175,7 +175,6 @@ def test_passages_are_found_with_room_for_one_group_at_a_time(monkeypatch):
     assert found_passages(documents, 6) == expected
 
 
-@settings(max_examples=many(60), deadline=None)
 @given(texts(), st.integers(2, 14), st.sampled_from([1, 2, 3, 7]))
 def test_places_are_true_and_complete_whatever_is_common(documents, least, common):
     passages = found_passages(documents, least, common=common)
@@ -187,7 +186,6 @@ def test_places_are_true_and_complete_whatever_is_common(documents, least, commo
         assert places == obvious_places(documents, tuple(documents[d][i : i + size]))
 
 
-@settings(deadline=None)
 @given(st.lists(tokens, max_size=60), st.integers(2, 20))
 def test_anchors_are_the_smallest_of_windows(document, least):
     sequences = sequences_of([[7], document])
@@ -306,7 +304,6 @@ def is_chain(a, b, gram, gap):
     return all(after.start() - run.end() <= gap for run, after in itertools.pairwise(runs))
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_places_of_a_passage_with_gaps_differ_in_gaps_only(data, gap):
     chance = data.draw(st.randoms(use_true_random=False))
@@ -347,7 +344,6 @@ def passages_of(drawn):
     )
 
 
-@settings(deadline=None)
 @given(
     PASSAGES, st.permutations(range(4)), st.sampled_from([None, 1, 2]),
     st.sampled_from([[], [0, 0, 0, 0], [0, 1, 0, 1], [0, 1, 1, 2]]),

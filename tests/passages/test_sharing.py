@@ -87,7 +87,7 @@ def obvious_sharing(documents, params, origins=(), threshold=0.0, *, all_rare=Fa
     return [row for _, row in sorted(rows)]
 
 
-@settings(max_examples=many(200), deadline=None)
+@settings(max_examples=many(200))
 @given(texts(), st.integers(2, 14), st.sampled_from([0, 0, 1, 3]), st.sampled_from([1, 2, 99]),
        st.sampled_from([0.0, 0.3, 1.0]), st.data())  # fmt: skip
 def test_pairs_are_those_of_all_common_runs(documents, least, gap, common, threshold, data):
@@ -162,7 +162,6 @@ def obvious_cover(documents, params):
         covered |= shared[-d]
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(texts(), st.integers(2, 14), st.sampled_from([0, 0, 1, 3]), st.sampled_from([1, 3]))
 def test_documents_that_cover_a_text(documents, least, gap, jobs):
     params, sequences = PassageParams(least, gap=gap), sequences_of(documents)

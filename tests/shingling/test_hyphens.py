@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +25,7 @@ pieces = st.sampled_from([
 broken = st.lists(pieces, max_size=60).map("".join)
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(st.lists(broken, min_size=1, max_size=3), st.booleans(), st.booleans(), KINDS)
 def test_sets_and_places_are_those_of_whole_words(texts, always, normalize, kind):
     params = ShingleParams(kind, normalize=normalize, join_hyphens=always)
@@ -36,13 +35,12 @@ def test_sets_and_places_are_those_of_whole_words(texts, always, normalize, kind
         whole = text if kind == "terms" else reference.rejoined(text, always)
         expected = reference.shingle_list(whole, params.tokens, params.k, normalize)
         assert found.tolist() == sorted(set(expected))
-        tokens, located = (
-            list_tokens(text.encode(), params)[0],
+        tokens, _ = list_tokens(text.encode(), params)
+        located, form = (
             locate_tokens(text.encode(), params),
+            reference.normal_form(whole, normalize),
         )
-        assert [token.decode() for token in tokens] == reference.TOKENS[params.tokens](
-            reference.normal_form(whole, normalize)
-        )
+        assert [token.decode() for token in tokens] == reference.TOKENS[kind](form)
         assert located.text == text.encode()
         if kind in ("char", "terms"):  # A token may be a part of a word, or a blank.
             continue
@@ -55,21 +53,17 @@ def test_a_text_is_the_same_however_its_lines_are_broken():
     for name in ("eng", "fra", "rus"):
         text = Path(f"sample_corpus/udhr/{name}.txt").read_text().replace("-", " ")
         for width in (40, 60, 80):
-            lines = "\n  ".join(
-                line for part in text.splitlines() for line in hyphenated(part, width)
-            )
-            sets, prints = Shingler(ShingleParams()).shingle_decoded(
-                [text.encode(), lines.encode()]
-            )
+            broken = [line for part in text.splitlines() for line in hyphenated(part, width)]
+            lines = "\n  ".join(broken)
+            spellings = [text.encode(), lines.encode()]
+            sets, prints = Shingler(ShingleParams()).shingle_decoded(spellings)
             assert lines != text
             assert sets[0].tolist() == sets[1].tolist()
             assert prints[0] == prints[1]
         assert hide_hyphens(lines.encode(), ShingleParams(tokens="terms")) == lines.encode()
 
 
-VERSE = "\n".join(
-    ["The curfew tolls the knell of part-", "ing day, the lowing herd", *["la la"] * 60]
-)
+VERSE = "The curfew tolls the knell of part-\ning day, the lowing herd" + "\nla la" * 60
 TABLE = "| well- | known |\n|---|---|\n" + "| a- | b |\na-\n| b |\n" * 9
 CODE = "\n".join(["total = width -\\", "    height", "x = a-", "    b", *["y = 1"] * 40])
 
@@ -85,13 +79,7 @@ def test_few_hyphens_at_the_ends_of_lines_break_no_word(text):
 def test_program_text_and_prose_of_this_project_break_no_word():
     files = (path for kind in ("lshdup", "docs", "sample_corpus") for path in Path(kind).rglob("*"))
     texts = [path.read_bytes() for path in files if path.suffix in (".py", ".md", ".txt")]
-    flags = np.concatenate(
-        [
-            Shingler(ShingleParams()).shingle(TextBatch.of([0], [text])).columns["text_prints"]
-            for text in texts
-        ]
-    )
-    assert len(flags) > 100
+    assert len(texts) > 100
     assert all(hide_hyphens(text, ShingleParams()) == text for text in texts)
 
 

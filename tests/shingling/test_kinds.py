@@ -136,9 +136,8 @@ def test_small_documents_of_the_class_interface(here):
 
 # --- no shingle has tokens of two parts -----------------------------------------------------------
 
-documents = st.tuples(
-    st.lists(texts.map(encodable), min_size=1, max_size=4), st.sampled_from(["", "0f", "f0 x"])
-)
+parts = st.lists(texts.map(encodable), min_size=1, max_size=4)
+documents = st.tuples(parts, st.sampled_from(["", "0f", "f0 x"]))
 
 
 def encode(parts, sealed=""):
@@ -155,7 +154,7 @@ PARAMS = st.builds(
 )
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(st.lists(documents, max_size=4), PARAMS)
 def test_sets_and_fingerprints_are_those_of_the_parts(documents, params):
     options = {"tokens": params.tokens, "secret": params.secret}
@@ -171,7 +170,6 @@ def test_sets_and_fingerprints_are_those_of_the_parts(documents, params):
         assert sorted(element for element, _, _ in list_shingles(text, params)) == sorted(expected)
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(documents, KINDS)
 def test_tokens_of_parts_are_located(document, tokens):
     def located(text):

@@ -47,7 +47,6 @@ def as_sets(sets):
     return [set(sets[i].tolist()) for i in range(len(sets))]
 
 
-@settings(deadline=None)
 @given(st.lists(element_sets, max_size=8), element_sets, element_sets)
 def test_what_is_left_is_the_set_difference(sets, template, too_many):
     shingle_filter = ShingleFilter(FilterParams(), as_array(template), as_array(too_many))
@@ -76,7 +75,6 @@ def test_removed_shingles():
 SMALL_SETS = st.lists(st.sets(st.integers(0, 30), max_size=20), max_size=30)
 
 
-@settings(deadline=None)
 @given(SMALL_SETS, st.integers(1, 12), st.integers(1, 4), st.data())
 def test_counts_are_those_of_a_counter(sets, least, jobs, data):
     members = sorted(data.draw(st.sets(st.sampled_from(range(len(sets)))) if sets else st.just([])))
@@ -316,7 +314,7 @@ def test_ids(here):
         assert pairs_of("store", asked, tokens="ids")[0] == expected
 
 
-@settings(max_examples=8 if WHOLE else 3, deadline=None)
+@settings(max_examples=8 if WHOLE else 3)
 @given(st.integers(0, 10**9))
 def test_a_folder_that_changes_and_options_that_change(seed):
     """Each run leaves the bytes of one from nothing, and reads only what changed, by one filter."""

@@ -43,7 +43,6 @@ def encodable(text):
 KINDS = st.sampled_from(["word", "symbols", "char", "terms"])
 
 
-@settings(max_examples=many(100), deadline=None)
 @given(texts, KINDS)
 def test_tokens_and_shingles_in_order(text, tokens):
     text = encodable(text)
@@ -92,7 +91,7 @@ PARTS = (
 )  # fmt: skip
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(st.lists(st.sampled_from(PARTS), max_size=40), st.booleans())
 @example([b"x" * 59, b"aaa", "я".encode(), "漢".encode()], False)
 @example([b"x" * 59, b"aaa", b"\xd0"], True)
@@ -162,7 +161,7 @@ def test_ids():
     assert skipped == [(i, "not integers") for i in (3, 4, 5, 6)]
 
 
-@settings(max_examples=many(200), deadline=None)
+@settings(max_examples=many(200))
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=80), st.sampled_from([4, 16, 1 << 10]))
 @example([*range(60), *range(60)], 4)  # 16 values win within the rounds, the others are sorted
 def test_distinct_values_however_many_share_a_slot(numbers, slots):
@@ -233,7 +232,7 @@ run_params = st.builds(
 )
 
 
-@settings(max_examples=many(300), deadline=None)
+@settings(max_examples=many(300))
 @given(run_texts, run_params, st.booleans(), st.randoms(use_true_random=False))
 def test_runs_are_where_their_tokens_are(documents, params, alone, chance):
     utf8 = [each.encode() for each in documents]

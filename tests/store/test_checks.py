@@ -29,9 +29,8 @@ def collection_of(names, **changes):
     n = len(names)
     numbers = np.arange(1, n + 1)
     documents = DocumentList(StringTable.from_strings(names), numbers, numbers)
-    columns = {
-        name: numbers.astype(np.uint64) for name in ("byte_prints", "text_prints", "fingerprints")
-    }
+    prints = ("byte_prints", "text_prints", "fingerprints")
+    columns = dict.fromkeys(prints, numbers.astype(np.uint64))
     return Collection(documents, ShingleParams(), {**columns, "set_sizes": numbers}, **changes)
 
 
@@ -56,9 +55,7 @@ def test_members_that_overlap_are_refused(tmp_path):
     """A member within another one: each checksum is right, and yet the file was not written so."""
     inner_file, path = io.BytesIO(), tmp_path / "a.npz"
     npz.write(inner_file, "things", {}, {"inner": np.arange(1000)})
-    (inner,) = (
-        info for info in zipfile.ZipFile(inner_file).infolist() if info.filename == "inner.npy"
-    )
+    inner = zipfile.ZipFile(inner_file).getinfo("inner.npy")
     outer = np.frombuffer(inner_file.getvalue(), np.uint8)
     npz.save(path, "things", {}, {"outer": outer})
     with zipfile.ZipFile(path, "a") as archive:

@@ -30,7 +30,7 @@ from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
-from tests.conftest import RUN, WHOLE, killed_behind_segments, many, open_workspace, part
+from tests.conftest import RUN, WHOLE, failing, killed_behind_segments, many, open_workspace, part
 from tests.running import clean_environment, run_program
 from tests.store.disturbed import Disturbed, artifacts, at_most, remains
 
@@ -239,9 +239,8 @@ def test_a_damaged_segment_is_ignored(here, monkeypatch, small_batches):
     for _ in range(times):
         path = chance.choice(parts)
         data = path.read_bytes()
-        damaged = (
-            flip(data, chance) if chance.random() < 0.5 else data[: chance.randrange(len(data))]
-        )
+        shorter = data[: chance.randrange(len(data))]
+        damaged = flip(data, chance) if chance.random() < 0.5 else shorter
         shutil.rmtree("damaged", ignore_errors=True)
         shutil.copytree(".lshdup", "damaged")
         (here / "damaged/memo" / path.name).write_bytes(damaged)
@@ -273,9 +272,7 @@ def test_killed_runs_over_rows_are_resumed(run, here):
 
 
 def test_short_runs_write_no_segment(here, monkeypatch):
-    monkeypatch.setattr(
-        lshdup.store.memo.Memo, "add", lambda *_: pytest.fail("a short run wrote a segment")
-    )
+    monkeypatch.setattr(lshdup.store.memo.Memo, "add", failing(AssertionError("a segment")))
     make_documents(here / "d", 30)
     steps(".lshdup")
 
@@ -287,9 +284,8 @@ def shingled(store, said, **given):
     make_shingles(open_workspace(store, said.append), Request((b"d",), DocumentParams(), given))
 
 
-def test_a_full_file_system_leaves_old_artifacts_whole(
-    run, here, monkeypatch, small_batches, small_disk
-):
+@pytest.mark.usefixtures("small_batches", "small_disk")
+def test_a_full_file_system_leaves_old_artifacts_whole(run, here, monkeypatch):
     """Over documents that all changed, on a disk that is really full, more or less."""
     monkeypatch.setattr(lshdup.base.memory, "MOST_IN_MEMORY", 0)
     make_documents(here / "d", 240)
@@ -358,9 +354,8 @@ def test_no_room_for_a_segment(here, monkeypatch, small_batches):
     make_documents(here / "d", 300)
     expected = steps("undisturbed")
     written = max(map(len, artifacts("undisturbed").values()))
-    monkeypatch.setattr(
-        lshdup.store.memo, "collection_arrays", lambda *_: {"much": np.zeros(written, np.uint64)}
-    )
+    much = {"much": np.zeros(written, np.uint64)}
+    monkeypatch.setattr(lshdup.store.memo, "collection_arrays", lambda *_: much)
     said, added = [], []
     add = lshdup.store.memo.Memo.add
     monkeypatch.setattr(lshdup.store.memo.Memo, "add", lambda *each: added.append(add(*each)))
@@ -524,9 +519,8 @@ def queried(name=b"d/00000.txt", **given):
     from lshdup.workspace.lookup import look_up
 
     workspace = open_workspace(".lshdup")
-    indexed = load_or_build_index(
-        workspace, Request((), DocumentParams(), given), save=False, verify=False
-    )
+    request = Request((), DocumentParams(), given)
+    indexed = load_or_build_index(workspace, request, save=False, verify=False)
     collection = indexed.collection
     asked = look_up(name, collection)
     if asked.index < 0:

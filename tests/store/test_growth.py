@@ -8,18 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import settings, stateful
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    consumes,
-    initialize,
-    invariant,
-    multiple,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, multiple, rule
 
 import lshdup.sources.text_batches
 import lshdup.store.memo
@@ -66,9 +57,8 @@ def folders_of(store, request):
 def contained_of(store, request):
     """`lshdup pairs DOCS --measure containment --store STORE`."""
     method = PairParams(measure="containment")
-    pairs = (
-        load_comparison(open_workspace(store), request, method, clustering=False).find_pairs().pairs
-    )
+    opened = load_comparison(open_workspace(store), request, method, clustering=False)
+    pairs = opened.find_pairs().pairs
     return [column.tolist() for column in pairs.part(0, len(pairs))]
 
 
@@ -99,7 +89,7 @@ class Growth(RuleBasedStateMachine):
 
     names = Bundle("names")
 
-    @initialize(target=names)
+    @stateful.initialize(target=names)
     def begin(self):
         self.before, self.home = Path.cwd(), tempfile.mkdtemp()
         self.patch = pytest.MonkeyPatch()
@@ -217,7 +207,7 @@ class Growth(RuleBasedStateMachine):
             with suppress(KeyboardInterrupt, LshdupError):
                 pairs_of("store", Request(docs, DocumentParams(), {"threshold": 0.6, **given}))
 
-    @invariant()
+    @stateful.invariant()
     def nothing_is_left_behind(self):
         names = {path.name for path in Path("store").iterdir()} - {"memo", "manifest.json"}
         assert {Path(name).suffix for name in names} <= {".npz", "", ".TAG"}
@@ -228,4 +218,4 @@ class Growth(RuleBasedStateMachine):
 )
 def test_growth(examples, steps):
     options = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    run_state_machine_as_test(Growth, settings=options)
+    stateful.run_state_machine_as_test(Growth, settings=options)

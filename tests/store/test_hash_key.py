@@ -92,9 +92,10 @@ def test_sequences_that_collide_whatever_the_factor():
         assert bool((one ^ other) & ((1 << 53) - 1)) == bool(secret)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"k": 1}, {"bag": True}, {"tokens": "char"}, {"tokens": "terms", "k": 2}]
-)
+OPTIONS = [{}, {"k": 1}, {"bag": True}, {"tokens": "char"}, {"tokens": "terms", "k": 2}]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
 def test_sets_with_a_key_are_what_the_reference_says(options):
     text = "the same words again and the same words again, Größe 漢字 internationalisation a b a b"
     values = {}

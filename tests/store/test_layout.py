@@ -38,9 +38,8 @@ def stores(tmp_path_factory):
     (tmp_path / "d").mkdir()
     for number in range(3):
         (tmp_path / f"d/{number}.txt").write_text(f"{text}{number}")
-    (tmp_path / "d/latin.txt").write_bytes(
-        (f"{text} Größe für Ärzte über Öl " * 9).encode("cp1252")
-    )
+    latin = f"{text} Größe für Ärzte über Öl " * 9
+    (tmp_path / "d/latin.txt").write_bytes(latin.encode("cp1252"))
     (tmp_path / "t.txt").write_text("one text of some words")
     rows = [json.dumps({"text": f"{text}{number}"}) for number in range(3)]
     (tmp_path / "d/r.jsonl").write_text("\n".join([*rows, "broken", ""]))

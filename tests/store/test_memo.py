@@ -46,9 +46,7 @@ def segments():
 # --- whatever DOCS --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "command", part(["pairs", "clusters", "signatures", "index", "shingle"], 2)
-)
+@pytest.mark.parametrize("command", part("pairs clusters signatures index shingle".split(), 2))
 def test_each_collection_in_turn_reads_no_file_twice(run, here, command):
     for docs, read in (("a", 12), ("b", 6), ("a/sub", 0), ("a --include x*", 0), ("b a", 0)):
         result = run(command, *docs.split())
