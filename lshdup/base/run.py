@@ -103,14 +103,15 @@ def run_parts(jobs: int, work: Callable[[int, int], None]) -> None:
 
 
 @contextmanager
-def beside(jobs: int, work: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """Do a work on a thread of its own while the block runs, which is over when the block is.
+def beside(jobs: int, work: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+    """Do a work on a thread of its own while the block runs.
 
-    Yields a function that waits for the work. It raises what the work raises, as does the end of
-    a block that did not call it. jobs : 1: the work is done first.
+    Yields a function that waits for the work, and raises what it raises, as the end of the block
+    does. work : None: there is none. jobs : 1: it is done before the block.
     """
-    if jobs < 2:
-        work()
+    if work is None or jobs < 2:
+        if work is not None:
+            work()
         yield lambda: None
         return
     from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.

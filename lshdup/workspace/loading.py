@@ -102,7 +102,7 @@ def signing(
     """
     is_named, store = bool(request.documents), run.store
     is_written = is_named or (save and store is not None and store.folder.is_dir())
-    save_it = _nothing
+    save_it = None
     if is_named:
         shingle = merge_params(ShingleParams, request.given)
         wanted = read_filter_request(run, request, shingle)
@@ -119,10 +119,6 @@ def signing(
         request.accept(collection.documents, True)
         with beside(run.jobs, save_it) as wait:
             yield collection, wait
-
-
-def _nothing() -> None:
-    """Save nothing."""
 
 
 def load_all_sets(run: Workspace, request: Request) -> Collection:
@@ -361,9 +357,8 @@ def _sign_documents(
     shingle: ShingleParams,
     wanted: ShingleFilter | None,
     memory: int,
-) -> tuple[Collection, Callable[[], None]]:
-    """Collect the signatures of documents; return them, and a function that saves what is not saved
-    yet.
+) -> tuple[Collection, Callable[[], None] | None]:
+    """Collect the signatures of documents; return them, and what saves them, if they are not yet.
 
     Sets are kept if they fit into `memory` bytes, and for verification where reading a document
     again is slow, or impossible; they are saved only if a reader of office formats made many of
@@ -386,7 +381,7 @@ def _sign_documents(
             memo.save(collection, "shingles", "signatures")
         # shingles.npz holds the sets now; those of an unchanged folder are its own already.
         is_stored = store is not None and whole.read != 0
-        return replace(collection, sets=None) if is_stored else collection, _nothing
+        return replace(collection, sets=None) if is_stored else collection, None
     is_slow = expects_office_documents(documents.names) or (
         store is not None and documents.has_packed_members
     )
@@ -401,14 +396,14 @@ def _sign_documents(
         memo = Memo(run, store, fields, is_checked, shingle, sketch, wanted)
     collection = _collect(run, request, documents, shingle, keep, sketch, wanted, memo=memo)
     if memo is None:
-        return collection, _nothing
+        return collection, None
     # Sets that were too many to be kept are missing.
     with_sets = (is_slow or is_stream) and collection.sets is not None
     kinds = ("shingles", "signatures") if with_sets else ("signatures",)
     if collection.read and not with_sets:
         return collection, partial(memo.save, collection, *kinds)
     memo.save(collection, *kinds)
-    return collection, _nothing
+    return collection, None
 
 
 def _collect(
