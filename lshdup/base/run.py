@@ -3,7 +3,8 @@ of every stage that has work to share, memory to plan, or something to say.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, Self
 
@@ -99,3 +100,23 @@ def run_parts(jobs: int, work: Callable[[int, int], None]) -> None:
             work(part, jobs)
 
     run_in_parts(jobs, jobs, run, least=1)
+
+
+@contextmanager
+def beside(jobs: int, work: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+    """Do a work on a thread of its own while the block runs.
+
+    Yields a function that waits for the work, and raises what it raises, as the end of the block
+    does. work : None: there is none. jobs : 1: it is done before the block.
+    """
+    if work is None or jobs < 2:
+        if work is not None:
+            work()
+        yield lambda: None
+        return
+    from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        yield done.result
+        done.result()

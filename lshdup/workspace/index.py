@@ -75,7 +75,7 @@ def load_or_build_index(
     params = merge_params(BandParams, request.given)
     if request.documents:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
-    with signing(run, request, save=save, verify=verify) as collection:
+    with signing(run, request, save=save, verify=verify) as (collection, wait):
         assert collection.sketch is not None
         plan, store = plan_bands(collection.sketch.perms, params), run.store
         earlier = stored = index = None
@@ -110,6 +110,7 @@ def load_or_build_index(
             and store is not None
             and (stored is None or stored[1] != params)
         ):
+            wait()
             results_io.save_index(store, collection, index, params)
         return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
 

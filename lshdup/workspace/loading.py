@@ -7,9 +7,10 @@ parameters, and signatures.npz is a cache.
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NoReturn
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import RaggedSets, gather_sets
-from lshdup.base.run import no_progress
+from lshdup.base.run import beside, no_progress
 from lshdup.base.wording import count_of
 from lshdup.collection.collect import (
     EVERY_SET,
@@ -68,7 +69,7 @@ def load_signatures(run: Workspace, request: Request, *, memory: int = 0) -> Col
 
     memory : bytes of sets of documents that are read now that may be kept.
     """
-    with signing(run, request, memory=memory) as collection:
+    with signing(run, request, memory=memory) as (collection, _):
         return collection
 
 
@@ -81,10 +82,11 @@ def signing(
     save: bool = False,
     verify: bool = True,
     again: bool = False,
-) -> Iterator[Collection]:
-    """Yield the collection of a request with signatures, and with its sets if these are kept.
+) -> Iterator[tuple[Collection, Callable[[], None]]]:
+    """Yield the collection of a request with signatures, and with its sets if these are kept; and a
+    function that waits until it is saved, which is called before what follows from it is saved.
 
-    A store that is written stays locked within the block.
+    A store that is written stays locked within the block, at the end of which all is saved.
 
     Parameters
     ----------
@@ -100,13 +102,14 @@ def signing(
     """
     is_named, store = bool(request.documents), run.store
     is_written = is_named or (save and store is not None and store.folder.is_dir())
+    save_it = None
     if is_named:
         shingle = merge_params(ShingleParams, request.given)
         wanted = read_filter_request(run, request, shingle)
         documents = find_named(run, request, shingle, is_step=save)
     with run.writing(is_needed=is_written):
         if is_named:
-            collection = _sign_documents(run, request, documents, shingle, wanted, memory)
+            collection, save_it = _sign_documents(run, request, documents, shingle, wanted, memory)
         else:
             collection = _sign_last(run, request, save=save, verify=verify, again=again)
             if store is not None and list_segments(store):
@@ -114,7 +117,8 @@ def signing(
                 run.say(f"{where}; lshdup.Index of Python has them, a command does not")
         collection = replace(collection, sets=load_sets(run, collection, verify=False))
         request.accept(collection.documents, True)
-        yield collection
+        with beside(run.jobs, save_it) as wait:
+            yield collection, wait
 
 
 def load_all_sets(run: Workspace, request: Request) -> Collection:
@@ -353,8 +357,8 @@ def _sign_documents(
     shingle: ShingleParams,
     wanted: ShingleFilter | None,
     memory: int,
-) -> Collection:
-    """Collect and save the signatures of documents.
+) -> tuple[Collection, Callable[[], None] | None]:
+    """Collect the signatures of documents; return them, and what saves them, if they are not yet.
 
     Sets are kept if they fit into `memory` bytes, and for verification where reading a document
     again is slow, or impossible; they are saved only if a reader of office formats made many of
@@ -377,7 +381,7 @@ def _sign_documents(
             memo.save(collection, "shingles", "signatures")
         # shingles.npz holds the sets now; those of an unchanged folder are its own already.
         is_stored = store is not None and whole.read != 0
-        return replace(collection, sets=None) if is_stored else collection
+        return replace(collection, sets=None) if is_stored else collection, None
     is_slow = expects_office_documents(documents.names) or (
         store is not None and documents.has_packed_members
     )
@@ -391,12 +395,15 @@ def _sign_documents(
     if store is not None:
         memo = Memo(run, store, fields, is_checked, shingle, sketch, wanted)
     collection = _collect(run, request, documents, shingle, keep, sketch, wanted, memo=memo)
-    if memo is not None:
-        # Sets that were too many to be kept are missing.
-        with_sets = (is_slow or is_stream) and collection.sets is not None
-        kinds = ("shingles", "signatures") if with_sets else ("signatures",)
-        memo.save(collection, *kinds)
-    return collection
+    if memo is None:
+        return collection, None
+    # Sets that were too many to be kept are missing.
+    with_sets = (is_slow or is_stream) and collection.sets is not None
+    kinds = ("shingles", "signatures") if with_sets else ("signatures",)
+    if collection.read and not with_sets:
+        return collection, partial(memo.save, collection, *kinds)
+    memo.save(collection, *kinds)
+    return collection, None
 
 
 def _collect(
