@@ -18,7 +18,7 @@ from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.band_plan import BandPlan
 
 #: A table is often asked if it was asked for one document in so many of its own.
-_OFTEN = 256
+_OFTEN = 8192
 
 
 class BandTable:
@@ -74,19 +74,13 @@ class BandTable:
                 kernels.find_buckets(self.order, *self._source, keys, *span, starts, counts)
             )
 
-        def look_up(bands: slice) -> None:
-            for band in range(bands.start, bands.stop):
-                rank = np.argsort(keys[band])
-                wanted, sorted_keys = keys[band][rank], self._sorted_keys[band]
-                first = np.searchsorted(sorted_keys, wanted)
-                starts[band][rank] = first
-                counts[band][rank] = np.searchsorted(sorted_keys, wanted, side="right") - first
+        def look_up(some: slice) -> None:
+            span = some.start, some.stop
+            kernels.find_sorted(self._sorted_keys, keys, *span, starts, counts)
 
         self._asked += keys.shape[1]
-        if self._asked * _OFTEN < self.documents:
-            run_in_parts(keys.shape[1], jobs, look)
-        else:
-            run_in_parts(len(keys), jobs if keys.shape[1] >= _OFTEN else 1, look_up, least=1)
+        is_often = self._asked * _OFTEN >= self.documents
+        run_in_parts(keys.shape[1], jobs, look_up if is_often else look)
         if min(looks) < 0:
             message = "a document that is not there"
             raise IndexError(message)
