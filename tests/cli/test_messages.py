@@ -11,7 +11,6 @@ import termios
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import pytest
 
 from lshdup.base import atomic
@@ -22,7 +21,6 @@ from lshdup.base.wording import chance, count_of
 from lshdup.cli import main
 from lshdup.cli.console import Console, use_color
 from lshdup.cli.main import load_command
-from lshdup.cli.suggestions import translate_error
 from lshdup.errors import InputError, LshdupError, ParameterError
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
@@ -50,44 +48,6 @@ def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     find_documents(replace(Run.quiet(), skipped=skipped.append), names, DocumentParams())
     assert len(skipped) == 50
     assert sum("did you mean" in each.detail for each in skipped) == 10
-
-
-#: A command, an option as other programs call it, and what the error says to type.
-OTHER_NAMES = """
-index | --num-perm 64 | here it is --perms
-pairs | --num-perm 64 | LSHDUP_PERMS=… sets it, or `lshdup index DOCS --perms …` before
-index | --num-hashes=64 | here it is --perms
-pairs | --ngram 2 | here it is --shingle-size
-pairs | --ngram-size=2 | here it is --shingle-size
-index | --num-bands 30 | here it is --bands
-index | --rows-per-band 3 | here it is --rows
-pairs | --threads 1 | here it is --jobs
-pairs | --num-proc=1 | here it is --jobs
-pairs | --workers 1 | here it is --jobs
-pairs | --json | here it is --format json
-pairs | --csv | here it is --format csv
-pairs | --column content | here it is --text-field
-pairs | --field=content | here it is --text-field
-pairs | --text-key content | here it is --text-field
-pairs | --similarity 0.6 | here it is --threshold
-pairs | --similarity-threshold=60% | here it is --threshold
-pairs | --min-similarity 0.6 | here it is --threshold
-shingle | --min-similarity 0.6 | run `shingle --help`
-pairs | --ignore *.txt | here it is --exclude
-pairs | --reference docs | `lshdup pairs DOCS --against OTHER` compares with other texts
-pairs | --no-cache | here it is --no-store
-pairs | --print0 | here it is --null
-pairs | -r | leave it out: folders are read to any depth
-pairs | --recursive | leave it out: folders are read to any depth
-"""
-
-
-@pytest.mark.parametrize("line", OTHER_NAMES.strip().splitlines())
-def test_an_option_of_another_program_is_refused_with_the_one_that_is_meant(line):
-    command, words, hint = line.split(" | ")
-    with pytest.raises(click.NoSuchOption) as caught:
-        load_command(command).make_context(command, ["docs", *words.split()])
-    assert translate_error(caught.value).hint == hint
 
 
 @pytest.mark.parametrize(

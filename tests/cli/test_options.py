@@ -194,7 +194,7 @@ NOT_SHOWN = {
     "--wait": "Only where another run writes: tests/store/test_faults.py.",
     "--memo": "LSHDUP_MEMO bounds what is kept of other runs: golden/scenes/stores.txt.",
     "--memory": "Only the plan of a large run hears it: golden/scenes/containment.txt.",
-    "--stdin": "Only a stream hears it: tests/cli/test_streams.py.",
+    "--stdin": "Only a stream hears it: golden/scenes/streams.txt.",
     "--progress": "A bar needs a stage of a second: test_progress_is_shown.",
     "show --verbose": "It reads two documents, and skips none.",
     "accept --verbose": "It skips none.",

@@ -93,53 +93,6 @@ def test_a_reader_that_leaves_is_no_error(store, here):
     assert json.loads(done.out)["id"] == "n0"
 
 
-@pytest.mark.parametrize(
-    ("line", "id_", "error"),
-    [
-        ("no", 2, "line 2 is no JSON"),
-        ('{"text": "cut', 2, "line 2 is no JSON"),
-        ("[" * 100_000, 2, "line 2 is no JSON"),
-        (b"\xff", 2, "line 2 is no JSON"),
-        ("3", 2, 'line 2 is neither {"text": …} nor a string'),
-        ('["text"]', 2, "line 2 is neither"),
-        ('{"id": "x"}', "x", "line 2 is neither"),
-        ('{"id": "x", "text": null}', "x", "is null, not str"),
-        ('{"id": [], "text": 3}', 2, "is int, not str"),
-        ('{"id": 9, "text": "\\ud800"}', 9, "cannot be UTF-8"),
-    ],
-)
-def test_a_line_without_a_text_has_an_error(line, id_, error, store, run):
-    """The others are answered, and blank lines are none."""
-    line = line if isinstance(line, bytes) else line.encode()
-    row = rows_of(TEXTS[:1])
-    result = run("query - --lines", stdin=row + line + b"\n\n \n" + row, code=2)
-    first, other, last = map(json.loads, result.lines)
-    assert first == last
-    assert first["matches"][0]["name"] == "rows.jsonl:1"
-    assert (other["id"], *other) == (id_, "id", "error")
-    assert error in other["error"]
-    assert "1 line could not be looked up" in result.err
-
-
-def test_a_text_is_ids_where_those_of_the_store_are(here, run):
-    (here / "ids").write_text("a 1 2 3 4\nb 9 8 7\n")
-    run("index ids --tokens ids")
-    rows = rows_of(["1 2  3 4", "1 2 3 x", f"1 2 3 {1 << 64}", "", "1 2 -3"])
-    found = [json.loads(line) for line in run("query - --lines", stdin=rows, code=2).lines]
-    assert [each["name"] for each in found[0]["matches"]] == ["a"]
-    assert ["is no list of integers" in each.get("error", "") for each in found] == [
-        False, True, True, False, True
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [("rows.jsonl", "no other document"), ("- rows.jsonl", "no other document"), ("", "DOC...")],
-)
-def test_lines_come_from_standard_input_only(arguments, said, store, refused):
-    assert said in refused(f"query {arguments} --lines")
-
-
 @given(st.lists(st.text("ab\n", max_size=9)), st.integers(1, 5))
 def test_lines_are_cut_whatever_comes_together(parts, longest):
     class Stream:

@@ -139,39 +139,6 @@ def test_a_step_keeps_the_sets_of_a_stream_and_other_commands_keep_nothing(run, 
         assert run("pairs -t 0.7").out == others.out
 
 
-ROWS = rows_of(make_texts(6))
-
-
-@pytest.mark.parametrize(
-    ("line", "stdin", "code", "said"),
-    [
-        ("pairs -", ROWS, 2, "say what records it holds, as --stdin jsonl"),
-        ("pairs - --stdin jsonl", b"", 0, "- is empty"),
-        ("pairs - --stdin jsonl --check", b"", 2, "nothing was checked: there is no record in -"),
-        ("pairs - --stdin jsonl", b"no json\n" + ROWS, 2, "-:1: row that is no JSON object"),
-        ("pairs - --stdin jsonl", ROWS[:-30], 2, "-:6: row that is no JSON object"),
-        ("pairs - --stdin jsonl", bytes(range(256)) * 9, 2, "undecodable"),
-        ("pairs - --stdin jsonl", gzip.compress(ROWS)[:-9], 2, "damaged (it ends before its end"),
-        ("pairs - --stdin parquet", ROWS, 2, "-: damaged"),
-        ("pairs - --stdin zip", ROWS, 2, "-: damaged"),
-        ("pairs - --stdin csv", ROWS, 2, "it has no column 'text'"),
-        ("pairs - --stdin xml", ROWS, 2, "'xml' is not one of 'jsonl'"),
-        ("pairs --stdin jsonl", ROWS, 2, "--stdin has no effect without DOCS"),
-        ("pairs rows.jsonl --stdin jsonl", ROWS, 2, "no DOCS is -, or a pipe"),
-        ("pairs rows.jsonl --against - --stdin jsonl", ROWS, 2, "no DOCS is -, or a pipe"),
-        ("pairs - --files-from - --stdin jsonl", ROWS, 2, "standard input is named twice"),
-        ("pairs - --stdin jsonl --tokens ids", ROWS, 2, "cannot be combined with --tokens ids"),
-        ("pairs pipe", ROWS, 2, "a pipe; DOCS may be one, with --stdin jsonl|csv"),
-        ("clusters - --stdin jsonl --write o.csv", ROWS, 2, "of JSON Lines, which - is"),
-    ],
-)  # fmt: skip
-def test_a_stream_that_cannot_be_read(line, stdin, code, said, run, here):
-    os.mkfifo(here / "pipe")
-    (here / "rows.jsonl").write_bytes(ROWS)
-    assert said in run(line, stdin=stdin, code=code).err
-    assert not (here / ".lshdup").exists()
-
-
 def test_a_terminal_and_a_closed_standard_input_send_nothing(run, here):
     (here / "a").write_text("some words")
     run("index a")
