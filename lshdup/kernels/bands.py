@@ -122,6 +122,59 @@ def find_buckets(
 
 
 @inlined
+def first_from(keys: U64, key: np.uint64, place: int) -> int:
+    """Return the first place of ascending keys that are at least `key`, which is near `place`."""
+    low = high = place
+    step = 1
+    while high < len(keys) and keys[high] < key:
+        low = high + 1
+        high += step
+        step *= 2
+    step = 1
+    while low > 0 and keys[low - 1] >= key:
+        high = low - 1
+        low -= step
+        step *= 2
+    low, high = max(low, 0), min(high, len(keys))
+    while low < high:
+        place = (low + high) // 2
+        if keys[place] < key:
+            low = place + 1
+        else:
+            high = place
+    return low
+
+
+@kernel
+def find_sorted(
+    keys: U64Matrix, wanted: U64Matrix, first: int, last: int, starts: I64Matrix, counts: I64Matrix
+) -> None:
+    """Fill starts[band, q] and counts[band, q] as `find_buckets`, from the ascending keys of each
+    band.
+    """
+    members = keys.shape[1]
+    scale = members / 18446744073709551616.0
+    for band in range(len(keys) if members else 0):
+        own = keys[band]
+        for q in range(first, last):
+            starts[band, q] = np.int64(np.float64(wanted[band, q]) * scale)
+        # Hashes are spread evenly. A look does not wait for that of another key, as in a search.
+        for _ in range(2):
+            for q in range(first, last):
+                place = min(max(starts[band, q], 0), members - 1)
+                away = np.float64(wanted[band, q]) - np.float64(own[place])
+                starts[band, q] = place + np.int64(away * scale)
+        for q in range(first, last):
+            key, place = wanted[band, q], min(max(starts[band, q], 0), members - 1)
+            start = first_from(own, key, place)
+            end = members
+            if key + np.uint64(1) != 0:
+                end = first_from(own, key + np.uint64(1), start)
+            starts[band, q] = start
+            counts[band, q] = end - start
+
+
+@inlined
 def bucket_end(keys: U64, order: U32, start: int) -> int:
     """Return the end of the bucket that begins at order[start]."""
     end = start + 1
