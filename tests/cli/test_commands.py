@@ -286,16 +286,3 @@ def test_help_of_spark_fits(run, command):
     assert max(map(len, text.splitlines())) <= 80
     titles = re.findall(r"^([A-Z][a-z ]+):$", text, re.M)
     assert titles == [title for title in GROUPS if title in titles]
-
-
-def test_help_before_a_command_is_that_of_the_command(run):
-    lines = "-h pairs|pairs -h|--help pairs docs|pairs --help|help pairs|-h|help".split("|")
-    before, after, *words, of_all, word = (run(line).out for line in lines)
-    assert before == after
-    assert words[0] == words[1] == words[2]
-    assert of_all == word
-    assert len({before, words[0], word}) == 3
-    assert before.startswith(b"Usage: lshdup pairs [OPTIONS]")
-    assert words[0].startswith(b"Usage: lshdup pairs [OPTIONS]")
-    assert re.search(rb"^Options:\n  -t, --threshold T ", words[0], re.M)
-    assert not re.search(rb"\(tables?|\(R[1-5]", word)

@@ -21,7 +21,7 @@ from lshdup.base.wording import chance, count_of
 from lshdup.cli import main
 from lshdup.cli.console import Console, use_color
 from lshdup.cli.main import load_command
-from lshdup.errors import InputError, LshdupError, ParameterError
+from lshdup.errors import InputError, LshdupError
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
@@ -109,73 +109,6 @@ def test_a_file_of_no_rows_can_still_be_written(here):
     documents = find_documents(Run.quiet(), [b"none.jsonl"], DocumentParams())
     targets = check_target(documents, Path("out.jsonl"), read=False)[1]
     assert [*map(str, targets)] == ["out.jsonl"]
-
-
-def test_patterns_of_folders(here):
-    for name in ("a/old/x", "a/old/deep/y", "a/older", "b/old", "c.txt"):
-        Path("t", name).parent.mkdir(parents=True, exist_ok=True)
-        Path("t", name).write_text(TEXT)
-
-    def found(*arguments, **patterns):
-        warnings = []
-        documents = find_documents(
-            replace(Run.quiet(), warn=warnings.append),
-            arguments or [b"t"],
-            DocumentParams(**patterns),
-        )
-        return [name.decode().removeprefix("t/") for name in documents.names], warnings
-
-    everything = ["a/old/deep/y", "a/old/x", "a/older", "b/old", "c.txt"]
-    for pattern in ("old/", "./t/a/old", "t/a/old/", "/t/a/old", "*/a/old", "**/a/old/**"):
-        assert found(exclude=(pattern,)) == (["a/older", "b/old", "c.txt"], []), pattern
-    assert found(exclude=("old",)) == (["a/older", "c.txt"], [])
-    assert found(exclude=("t",)) == found(exclude=("t/**",)) == ([], [])
-    assert found(exclude=("t/*/*", "!older")) == (["a/older", "c.txt"], [])
-    assert found(exclude=("t/**", "!c.txt")) == (["c.txt"], [])
-    assert found(exclude=("t/", "!c.txt"))[0] == []  # an excluded folder is not looked into
-    for top in (os.path.abspath("t"), "../" + here.name + "/t"):  # also a name from elsewhere
-        names, warned = found(os.fsencode(top), exclude=("t/a", here.name))
-        assert [os.path.relpath(name, top) for name in names] == ["b/old", "c.txt"]
-        assert warned == [f"--exclude {here.name} matches nothing that was met"]
-    os.chdir("t/b")
-    assert found(b"../a", exclude=("/old", "a")) == (
-        ["../a/older"],
-        ["--exclude a matches nothing that was met"],
-    )
-    os.chdir(here)
-    assert found(include=("old",)) == (["a/old/deep/y", "a/old/x", "b/old"], [])
-    assert found(include=("./t/a/",), exclude=("deep",)) == (["a/old/x", "a/older"], [])
-    for pattern in ("*l?/", "t/**/x"):
-        assert found(include=(pattern, "y")) == (["a/old/deep/y", "a/old/x"], [])
-    assert found(include=("*ld", "!x")) == (["a/old/deep/y", "b/old"], [])
-    assert found(exclude=("odl", "*.md", ".git")) == (
-        everything,
-        [
-            "--exclude odl matches nothing that was met; did you mean old?",
-            "--exclude *.md matches nothing that was met",
-            "--exclude .git matches nothing that was met",
-        ],
-    )
-    Path("t/.git").mkdir()
-    assert found(include=("*",), exclude=(".git", "*ld", "old")) == (["a/older", "c.txt"], [])
-    assert found(include=("t/a/odl", "c.txt"))[1] == [
-        "--include t/a/odl matches nothing that was met; did you mean t/a/old?"
-    ]
-    Path("t/#new\nest#").write_text(TEXT)
-    assert found(include=("#*est#",)) == (["#new\nest#"], [])
-    with pytest.raises(ParameterError, match="--exclude: invalid git pattern: '!'"):
-        found(exclude=("old", "!"))
-
-
-def test_a_file_that_is_named_itself_is_taken_whatever_the_patterns_say(here):
-    Path("docs/sub").mkdir()
-    Path("docs/sub/9.txt").write_text(TEXT)
-    for named in ([b"docs", b"docs/sub/9.txt"], [b"docs/sub/9.txt", b"docs"]):
-        skipped = []
-        params = DocumentParams(include=("docs/0.txt",), exclude=("sub",))
-        documents = find_documents(replace(Run.quiet(), skipped=skipped.append), named, params)
-        assert list(documents.names) == [b"docs/0.txt", b"docs/sub/9.txt"]
-        assert b"docs/sub/9.txt" not in {each.name for each in skipped}
 
 
 def test_more_rows_than_are_named_are_rows(capsys):

@@ -175,14 +175,6 @@ def test_parquet_has_the_rows_of_jsonl_and_the_documented_types(listing, folder)
     assert named is None or float(named[1]) in made["parameters"].values()
 
 
-def test_a_query_names_its_document_in_json_also_by_the_ending_of_a_file(folder):
-    line = "query one.txt -t 0.5 -q"
-    ((_, out, _),) = run_many([(f"{line} --format json", None)], folder)
-    run_many([(f"{line} -o q.json", None)], folder)
-    assert (folder / "q.json").read_bytes() == out
-    assert {row["query"] for row in json.loads(out)} == {"d/one.txt"}
-
-
 def as_utf8(cell):
     escape = partial(re.sub, "[\udc80-\udcff]", lambda c: f"\\u{ord(c[0]):x}")
     return escape(cell) if isinstance(cell, str) else cell
@@ -302,17 +294,6 @@ def test_listings_for_eyes(corpus, tmp_path):
         assert (b"\x1b" in out) == (color == "--color")
 
 
-def test_rows_of_a_listing_that_are_not_counted_are(copies):
-    listing = ["shingle", "--show", "d/00.txt", "-q", "--max-rows", "4", "--format", "table"]
-    ((_, out, _),) = run_many([(listing, None)], copies)
-    assert out.decode().splitlines()[-1] == "… 8 more; use -o FILE, or --format tsv"
-
-
-def test_rows_of_a_pipe_are_not_cut(run, copies):
-    """A habit of terminals harms no pipe."""
-    assert len(run("pairs", cwd=copies, env={"LSHDUP_MAX_ROWS": "3"}).rows) == 435
-
-
 def test_a_table_begins_before_its_last_row_is_made(tmp_path):
     made = []
 
@@ -337,27 +318,6 @@ def test_columns_of_a_long_table_grow():
     lines = list(table(("n", "x"), rows, [False, True], None, color=False, header=True))
     assert lines[:3] == ["n   x", "─────", "a   1"]
     assert lines[2001:] == ["b   2", "longer   30"]
-
-
-_WRITING = ["report d -o", "clusters d -o", "passages d -o", "curve -o", "pairs d -o"]
-_WRITING += ["pairs d --update-baseline --baseline"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [*(f"{words} no/such" for words in _WRITING),
-     *(f"{_WRITING[-1]} {name}" for name in (".", "a/x", "n" * 300, "full")),
-     *(f"{_WRITING[-2]} {name}" for name in (".", "a/x", "n" * 300, "full"))],
-)  # fmt: skip
-def test_that_a_file_can_be_written_is_proved_before_the_work(refused, here, line):
-    Path("d").mkdir()
-    for name in ("d/a", "d/b", "a"):
-        Path(name).write_text(TEXT)
-    os.symlink("/proc/nosuch/full", "full")
-    said = refused(line)
-    assert " cannot be written: " in said or " is a directory" in said
-    assert "documents" not in said.replace("--baseline", "")
-    assert not Path(".lshdup").exists()
 
 
 def test_what_can_be_written_is_found_by_trying(tmp_path, monkeypatch):
@@ -386,13 +346,3 @@ def test_an_answer_goes_to_pipes_that_have_no_name_of_their_own(folder):
             assert (done.returncode, done.stderr, answer.read()) == (0, b"", expected)
     ((code, out, err),) = run_many([("pairs -q -t 0.5 -o /dev/stdout", None)], folder)
     assert (code, out, err) == (0, expected, b"")
-
-
-def test_passages_are_cut_for_eyes_only(run, tmp_path):
-    words = " ".join(f"word{number}" for number in range(200))
-    for number in range(2):
-        (tmp_path / f"{number}.txt").write_text(f"{number} {words} {number}")
-    run("passages . -o x.csv -q")
-    with open(tmp_path / "x.csv", newline="") as file:
-        assert next(csv.DictReader(file))["text"].startswith(words)
-    assert len(run("passages -q").rows[0][4]) < 120

@@ -119,26 +119,6 @@ def test_pipes_are_read_as_files_are(run, here):
         assert got.out.replace(b"-:", b"b.jsonl:").replace(b"pipe:", b"b.jsonl:") == run(file).out
 
 
-def test_a_step_keeps_the_sets_of_a_stream_and_other_commands_keep_nothing(run, here):
-    """Another stream of as many bytes is read anew."""
-    texts = make_texts(12)
-    data, other = rows_of(texts), rows_of(texts[::-1])
-    assert len(data) == len(other)
-    wanted, others = (run("pairs - --stdin jsonl -t 0.7", stdin=each) for each in (data, other))
-    assert wanted.out != others.out
-    assert "nothing of a stream" in wanted.err
-    assert not (here / ".lshdup").exists()
-    for step in ("shingle", "signatures", "index"):
-        run(f"{step} - --stdin jsonl", stdin=data)
-        assert run("pairs -t 0.7").out == wanted.out
-        assert run("query -", stdin=texts[1].encode()).rows[0] == ["-:2", "1.0", "bytes"]
-        kept = {path: path.read_bytes() for path in (here / ".lshdup").rglob("*") if path.is_file()}
-        assert run("pairs - --stdin jsonl -t 0.7", stdin=other).out == others.out
-        assert all(path.read_bytes() == kept[path] for path in kept)
-        run(f"{step} - --stdin jsonl", stdin=other)
-        assert run("pairs -t 0.7").out == others.out
-
-
 def test_a_terminal_and_a_closed_standard_input_send_nothing(run, here):
     (here / "a").write_text("some words")
     run("index a")
