@@ -15,7 +15,7 @@ import pytest
 from lshdup.base.ragged import StringTable
 from lshdup.cli.types import MOST_CANDIDATES, find_names
 from lshdup.sources.document_list import DocumentList
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_files
 from tests.running import write_client
 
 NAMES = [
@@ -47,11 +47,7 @@ SHELLS = {
 @pytest.fixture
 def place(tmp_path, run):
     """A store of odd names, and a program that prints its arguments, unless it is to complete."""
-    for name in NAMES:
-        path = os.path.join(os.fsencode(tmp_path), name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(b"some text in " + name)
+    write_files(tmp_path, {name: b"some text in " + name for name in NAMES})
     run("index", "d")
     (tmp_path / "bin").mkdir()
     write_client(tmp_path / "completing")

@@ -6,21 +6,18 @@ from lshdup.base.skipped import Reason, Skipped
 from lshdup.cli.console import Console
 from lshdup.cli.main import main
 from lshdup.errors import LshdupError
+from tests.conftest import failing
 
 
 @pytest.mark.parametrize(
     "error",
-    [
-        MemoryError(),
-        RuntimeError("can't start new thread"),
-        BlockingIOError(11, "Resource temporarily"),
-        OSError("Could not find/load shared object file 'libllvmlite.so'"),
-        OSError(12, "Cannot allocate memory"),
-        ImportError("_multiarray_umath.so: failed to map segment from shared object"),
-    ],
-)
+    [MemoryError(), RuntimeError("can't start new thread"), OSError(12, "Cannot allocate memory"),
+     OSError("Could not find/load shared object file 'libllvmlite.so'"),
+     BlockingIOError(11, "Resource temporarily"),
+     ImportError("_multiarray_umath.so: failed to map segment from shared object")],
+)  # fmt: skip
 def test_a_limit_of_addresses_is_named(monkeypatch, capsys, error):
-    monkeypatch.setattr("lshdup.cli.main.lshdup.main", lambda *_, **__: _raise(error))
+    monkeypatch.setattr("lshdup.cli.main.lshdup.main", failing(error))
     monkeypatch.setattr("lshdup.cli.main.address_space", lambda: 200 << 20)
     with pytest.raises(SystemExit) as end:
         main(["pairs"])
@@ -29,10 +26,6 @@ def test_a_limit_of_addresses_is_named(monkeypatch, capsys, error):
         "lshdup: error: not enough memory: this process may take 200 MB of addresses",
         "  raise the limit, as `ulimit -v` shows it",
     ]
-
-
-def _raise(error):
-    raise error
 
 
 def test_the_exit_code_follows_from_errors_first():

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from lshdup.cli import main
-from tests.conftest import WHOLE
+from tests.conftest import WHOLE, failing
 from tests.running import clean_environment
 
 #: What the script of an installation does, and its module.
@@ -53,11 +53,7 @@ def test_no_instant_of_the_start_ends_in_a_traceback(tmp_path, interruptible, en
 
 def test_an_interrupt_that_is_an_exception(capsys, monkeypatch):
     """As of a question that waits for an answer, or of Spark."""
-
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(main.lshdup, "main", interrupt)
+    monkeypatch.setattr(main.lshdup, "main", failing(KeyboardInterrupt))
     with pytest.raises(SystemExit) as end:
         main.main([])
     assert end.value.code == 130

@@ -20,7 +20,6 @@ from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import chance, count_of
 from lshdup.cli import main
 from lshdup.cli.console import Console, use_color
-from lshdup.cli.main import load_command
 from lshdup.errors import InputError, LshdupError
 from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
@@ -48,23 +47,6 @@ def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
     find_documents(replace(Run.quiet(), skipped=skipped.append), names, DocumentParams())
     assert len(skipped) == 50
     assert sum("did you mean" in each.detail for each in skipped) == 10
-
-
-@pytest.mark.parametrize(
-    ("command", "first", "second"),
-    [
-        ("pairs", "-t 55.5%", "-t 0.555"),
-        ("index", "--recall=90%", "--recall 0.9"),
-        ("pairs", "--ignore-common 40%", "--ignore-common 0.4"),
-        ("curve", "--threshold 90%", "--threshold 0.9"),
-    ],
-)
-def test_percentages(command, first, second):
-    given, same, nothing = (
-        load_command(command).make_context(command, each.split()).params
-        for each in (first, second, "")
-    )
-    assert given == same != nothing
 
 
 def test_a_wrong_column_names_those_there_are(here, run):

@@ -16,7 +16,7 @@ from lshdup.cli import console
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.main import load_command, main
 from tests import office
-from tests.conftest import WHOLE
+from tests.conftest import WHOLE, write_files
 from tests.running import run_program, shell
 
 #: What is typed after a command: its arguments, and options that keep it small.
@@ -258,42 +258,26 @@ def changed(number, text=TEXT):
 
 #: The files of the collection. Their similarities lie around 0.8, on both sides.
 FILES = {
-    "d/a.txt": f"{TEXT}\n",
-    "d/b.txt": f"{changed(1)}\nfour more words here\n",
-    "d/c.txt": f"{TEXT} {TEXT}\n",
-    "d/sub/a.txt": f"{TEXT}\n",
+    "d/a.txt": f"{TEXT}\n", "d/b.txt": f"{changed(1)}\nfour more words here\n",
+    "d/c.txt": f"{TEXT} {TEXT}\n", "d/sub/a.txt": f"{TEXT}\n",
     "d/sub/capitals.txt": f"{TEXT.upper()}\n",
     "d/sub/broken.txt": TEXT.replace("comes", "co-\nmes").replace("town", "tówn").encode(),
-    "d/sub/wide.txt": f"{TEXT.replace('fine', 'ｆｉｎｅ')}\n",
-    "d/.hidden.txt": f"{changed(2)}\n",
-    "d/.gitignore": "ignored.txt\n",
-    "d/ignored.txt": f"{changed(3)}\n",
-    "d/tiny.txt": "two words",
-    "d/latin.txt": f"{TEXT} à côté, déjà vu, là-bas, été, élève, forêt".encode(
-        "latin-1", "replace"
-    ),
-    "d/page.html": f"<html><body><p>{TEXT}</p></body></html>",
-    "d/1.eml": MAIL.format("anna", TEXT),
-    "d/2.eml": MAIL.format("otto", TEXT),
-    "d/post.txt": MAIL.format("emma", TEXT),
-    "d/chapters.txt": f"Chapter\n{TEXT}\nChapter\n{TEXT}\n",
-    "d/chain1.txt": f"{changed(7)}\n",
-    "d/chain2.txt": f"{changed(7)}\n".replace("window", "door"),
-    "d/twin/a.txt": f"{TEXT}\n",
-    "d/twin/c.txt": f"{TEXT} {TEXT}\n",
-    "d/twin/own.txt": " ".join(sorted(WORDS * 2, key=len)),
-    "d/third/a.txt": f"{TEXT}\n",
-    "d/third/own.txt": " ".join(reversed(WORDS * 2)),
-    "d/rows.jsonl": f'{{"body": "{TEXT}"}}\n' * 2,
-    "other/b.txt": f"{TEXT}\n",
+    "d/sub/wide.txt": f"{TEXT.replace('fine', 'ｆｉｎｅ')}\n", "d/.hidden.txt": f"{changed(2)}\n",
+    "d/.gitignore": "ignored.txt\n", "d/ignored.txt": f"{changed(3)}\n", "d/tiny.txt": "two words",
+    "d/latin.txt": f"{TEXT} à côté, déjà vu, là-bas, été, élève, forêt".encode("latin-1"),
+    "d/page.html": f"<html><body><p>{TEXT}</p></body></html>", "d/1.eml": MAIL.format("anna", TEXT),
+    "d/2.eml": MAIL.format("otto", TEXT), "d/post.txt": MAIL.format("emma", TEXT),
+    "d/chapters.txt": f"Chapter\n{TEXT}\nChapter\n{TEXT}\n", "d/chain1.txt": f"{changed(7)}\n",
+    "d/chain2.txt": f"{changed(7)}\n".replace("window", "door"), "d/twin/a.txt": f"{TEXT}\n",
+    "d/twin/c.txt": f"{TEXT} {TEXT}\n", "d/twin/own.txt": " ".join(sorted(WORDS * 2, key=len)),
+    "d/third/a.txt": f"{TEXT}\n", "d/third/own.txt": " ".join(reversed(WORDS * 2)),
+    "d/rows.jsonl": f'{{"body": "{TEXT}"}}\n' * 2, "other/b.txt": f"{TEXT}\n",
     "other/c.txt": f"{changed(4)}\n",
     "rows.jsonl": f'{{"name": "x", "text": "{TEXT}"}}\n{{"name": "y", "text": "{TEXT}"}}\n',
-    "template.txt": " ".join(WORDS[:12]),
-    "list": "other\n",
+    "template.txt": " ".join(WORDS[:12]), "list": "other\n",
     **{f"{each}/{name}/a.txt": f"{TEXT}\n" for each in ("seen", "bare") for name in "xy"},
-    "empty/file": "",
-    "office/x.docx": office.docx(TEXT),
-}
+    "empty/file": "", "office/x.docx": office.docx(TEXT),
+}  # fmt: skip
 
 
 #: Two stores of d, of which one document has changed unseen; of old another one is gone.
@@ -304,10 +288,7 @@ STORES = ("kept", "old")
 def here(tmp_path_factory):
     """A folder with the collection and its stores."""
     folder = tmp_path_factory.mktemp("options")
-    for name, content in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    write_files(folder, FILES)
     with zipfile.ZipFile(folder / "d/box.zip", "w") as box:
         box.writestr("in.txt", TEXT)
     (folder / "d/link.txt").symlink_to("../other/c.txt")

@@ -21,7 +21,7 @@ from lshdup.cli.layouts import table
 from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.version import __version__
 from tests import golden
-from tests.conftest import part, require
+from tests.conftest import part, require, write_files
 from tests.running import clean_environment, run_many
 
 #: Each listing of docs/reference/columns.md, and a command line that prints it. A new listing is
@@ -79,20 +79,9 @@ TEXT = "the quick brown fox jumps over the lazy dog and runs away from here"
 def folder(tmp_path_factory):
     """A store of few documents, some with odd names."""
     here = tmp_path_factory.mktemp("listings")
-    (here / "d").mkdir()
-    names = {
-        b"one.txt": TEXT,
-        b"two words.txt": TEXT.replace("lazy", "sleepy"),
-        b'=\xff\x1b[31m,".txt': f"{TEXT} again",
-        b"x": "else",
-    }
-    for name, text in names.items():
-        with open(os.path.join(os.fsencode(here), b"d", name), "w") as file:
-            file.write(text)
-    for name, texts in {"one": (TEXT, TEXT[::-1]), "t\nwo": (TEXT,)}.items():
-        (here / "e" / name).mkdir(parents=True)
-        for number, text in enumerate(texts):
-            (here / "e" / name / f"{number}.txt").write_text(text)
+    names = {b"one.txt": TEXT, b"two words.txt": TEXT.replace("lazy", "sleepy"), b"x": "else"}
+    write_files(here / "d", names | {b'=\xff\x1b[31m,".txt': f"{TEXT} again"})
+    write_files(here / "e", {"one/0.txt": TEXT, "one/1.txt": TEXT[::-1], "t\nwo/0.txt": TEXT})
     ((code, _, err),) = run_many([("pairs d -t 0.5", None)], here)
     assert code == 0, err
     return here
@@ -237,9 +226,7 @@ def test_every_name_survives_every_format(tmp_path_factory, left, right):
 def copies(tmp_path_factory):
     """Thirty equal documents: 435 pairs."""
     here = tmp_path_factory.mktemp("copies")
-    (here / "d").mkdir()
-    for i in range(30):
-        (here / "d" / f"{i:02}.txt").write_text(TEXT)
+    write_files(here / "d", {f"{i:02}.txt": TEXT for i in range(30)})
     ((code, _, err),) = run_many([("pairs d", None)], here)
     assert code == 0, err
     return here
@@ -248,18 +235,12 @@ def copies(tmp_path_factory):
 def test_a_table_fills_ten_screens_and_says_how_many_rows_are_left(copies):
     pairs, table = ["pairs", "-q"], ["--format", "table"]
     ways = [
-        ([], 80, 400, 35),  # a terminal of 40 lines
-        (table, 80, 400, 35),
-        (["--max-rows", "3"], 80, 3, 432),
-        (["--max-rows", "0"], 80, 435, 0),
-        (["--max-rows", "435"], 80, 435, 0),
-        (["--max-rows", "434"], 80, 434, 1),
-        (table, None, 435, 0),
-        ([*table, "--max-rows", "3"], None, 3, 432),
-        (["--format", "tsv"], 80, 435, 0),
-        ([], None, 435, 0),
-        (["-0"], None, 435, 0),
-    ]
+        ([], 80, 400, 35), (table, 80, 400, 35),  # a terminal of 40 lines
+        (["--max-rows", "3"], 80, 3, 432), (["--max-rows", "0"], 80, 435, 0),
+        (["--max-rows", "435"], 80, 435, 0), (["--max-rows", "434"], 80, 434, 1),
+        (table, None, 435, 0), ([*table, "--max-rows", "3"], None, 3, 432),
+        (["--format", "tsv"], 80, 435, 0), ([], None, 435, 0), (["-0"], None, 435, 0),
+    ]  # fmt: skip
     commands = [([*pairs, *options], columns) for options, columns, _, _ in ways]
     for (options, _, shown, left), (code, out, err) in zip(
         ways, run_many(commands, copies), strict=True

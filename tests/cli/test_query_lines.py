@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lshdup.cli.commands import query
 from tests import reference
-from tests.cli.test_streams import in_bash, make_texts, rows_of
+from tests.cli.test_streams import make_texts, rows_of
 from tests.running import clean_environment
 
 TEXTS = make_texts(12)
@@ -49,14 +49,6 @@ def test_an_answer_is_what_brute_force_finds_and_what_query_prints(store, run):
     assert [[each["same"] for each in some] for some in matches[:7]] == [["bytes"]] * 6 + [[]]
 
 
-def test_what_is_gone_is_an_estimate(store, run, here):
-    (here / "rows.jsonl").unlink()
-    done = run("query - --lines", stdin=rows_of([TEXTS[1] + " more"]), code=2)
-    matches = json.loads(done.out)["matches"]
-    assert "rows.jsonl:3: vanished" in done.err
-    assert [each["verified"] for each in matches] == ["estimate"] * 2
-
-
 def start(here, *more):
     command = [sys.executable, "-m", "lshdup", "query", "-", "--lines", *more]
     pipe = subprocess.PIPE
@@ -85,12 +77,6 @@ def test_a_pipeline_asks_before_it_writes(store, here):
             assert process.wait() == (130 if is_interrupted else 0), said
             assert (b"12 lines, 12 of them with near-duplicates" in said) != is_interrupted
             alarm.cancel()
-
-
-def test_a_reader_that_leaves_is_no_error(store, here):
-    (here / "many.jsonl").write_bytes(rows_of(TEXTS) * 2000)
-    done = in_bash("lshdup query - --lines -q < many.jsonl | head -n 1", here).ok()
-    assert json.loads(done.out)["id"] == "n0"
 
 
 @given(st.lists(st.text("ab\n", max_size=9)), st.integers(1, 5))

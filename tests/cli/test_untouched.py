@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from lshdup.cli.commands import COMMANDS
-from tests.conftest import part
+from tests.conftest import part, write_files
 from tests.running import run_program
 
 #: Command lines of each command, with the options that write something.
@@ -57,9 +57,7 @@ def here(tmp_path_factory):
         "d/page.html": f"<html><p>{TEXT}", "d/t.csv": f"id,text\n1,{TEXT}\n",
         "e/c.txt": f"{TEXT} on", "f/d.txt": f"{TEXT} in",
     }  # fmt: skip
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+    write_files(tmp_path, files)
     (tmp_path / "d/rows.jsonl.gz").write_bytes(gzip.compress(rows.encode()))
     (tmp_path / "d/link.txt").symlink_to("a.txt")
     os.link(tmp_path / "d/b.txt", tmp_path / "d/second name.txt")
