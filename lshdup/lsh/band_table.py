@@ -17,8 +17,9 @@ from lshdup.kernels import bands as kernels
 from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.band_plan import BandPlan
 
-#: A table is often asked if it was asked for one document in so many of its own.
-_OFTEN = 8192
+#: A table is often asked if it was asked for more than a few documents, and for one in so many of
+#: its own.
+_FEW, _OFTEN = 32, 8192
 
 
 class BandTable:
@@ -79,7 +80,7 @@ class BandTable:
             kernels.find_sorted(self._sorted_keys, keys, *span, starts, counts)
 
         self._asked += keys.shape[1]
-        is_often = self._asked * _OFTEN >= self.documents
+        is_often = self._asked > _FEW + self.documents // _OFTEN
         run_in_parts(keys.shape[1], jobs, look_up if is_often else look)
         if min(looks) < 0:
             message = "a document that is not there"
