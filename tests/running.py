@@ -61,7 +61,7 @@ def run_program(arguments, *, cwd, stdin=None, columns=None, lines=40, env=None,
     source, sink = (os.open(os.devnull, os.O_RDONLY), None) if stdin is None else os.pipe()
     if stdin == b"":
         os.close(sink)  # before anybody can look whether there will be more
-    out, their_out = _terminal(columns, lines) if columns else os.pipe()
+    out, their_out = open_terminal(columns, lines) if columns else os.pipe()
     err, their_err = os.pipe()
     theirs = (source, their_out, their_err)
     warm = warm or _Warm.of_this_process()
@@ -136,7 +136,8 @@ def in_terminal(arguments, columns=80, cwd=ROOT, env=None, lines=40):
     return process.returncode, process.stdout, process.stderr.decode("utf-8", "backslashreplace")
 
 
-def _terminal(columns, lines):
+def open_terminal(columns, lines):
+    """Both ends of a terminal of that size: ours, and that of a program."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     return ours, theirs

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from lshdup.cli import commands
 from lshdup.cli.help import GROUPS
 from lshdup.cli.main import lshdup, main
 from tests import reference, running
+from tests.cli.test_streams import in_bash
 from tests.conftest import ROOT, failing, part
 
 COMMANDS = [name for name in commands.COMMANDS if name != "spark"]
@@ -89,11 +89,10 @@ def test_thousands_of_identical_documents_are_linear(run, tmp_path):
     assert len(run("pairs ids --tokens ids --collapse-copies").rows) == 5999
     (tmp_path / "counting.py").write_text(COUNTING)
     program = f"PYTHONPATH={ROOT} {sys.executable} counting.py pairs"
-    head = shell(f"{program} | head -2; exit ${{PIPESTATUS[0]}}", tmp_path)
-    assert head.returncode == 0, head.stderr
-    assert head.stdout == b"00000\t00001\t1.0\tbytes\n00000\t00002\t1.0\tbytes\n"
-    assert b"17,997,000 pairs" in head.stderr
-    assert head.stderr.count(b"a piece") < 100  # of 2,200
+    head = in_bash(f"{program} | head -2; exit ${{PIPESTATUS[0]}}", tmp_path).ok()
+    assert head.out == b"00000\t00001\t1.0\tbytes\n00000\t00002\t1.0\tbytes\n"
+    assert "17,997,000 pairs" in head.err
+    assert head.err.count("a piece") < 100  # of 2,200
 
 
 # --- step by step ---------------------------------------------------------------------------------
@@ -197,13 +196,6 @@ def test_defects_never_exit_with_the_code_for_pairs(refused, monkeypatch):
     assert "defect of lshdup" in said
 
 
-def shell(command, cwd):
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    function = f'lshdup() {{ {shlex.quote(sys.executable)} -m lshdup "$@"; }}'
-    line = ["bash", "-o", "pipefail", "-c", f"{function}\n{command}"]
-    return subprocess.run(line, capture_output=True, cwd=cwd, env=env, check=False)
-
-
 def test_pipes(run, corpus, tmp_path):
     head = running.shell("lshdup pairs sample_corpus -t 0.3 | head -1", tmp_path)
     assert head.returncode == 0, head.stderr
@@ -222,12 +214,11 @@ def test_pipes(run, corpus, tmp_path):
         )
         os.close(writing)
         assert (left.returncode, left.stderr) == (0, b""), words
-    closed = shell("lshdup pairs sample_corpus -t 0.9 >&-", tmp_path)
-    assert closed.returncode == 2
-    assert b"standard output is closed" in closed.stderr
-    mute = shell("lshdup pairs sample_corpus -t 0.9 2>&-", tmp_path)
-    assert mute.returncode == 0
-    assert mute.stdout.count(b"\n") == len(rows)
+    closed = in_bash("lshdup pairs sample_corpus -t 0.9 >&-", tmp_path)
+    assert closed.code == 2
+    assert "standard output is closed" in closed.err
+    mute = in_bash("lshdup pairs sample_corpus -t 0.9 2>&-", tmp_path).ok()
+    assert len(mute.lines) == len(rows)
 
 
 # --- help -----------------------------------------------------------------------------------------

@@ -1,27 +1,15 @@
 """`--measure containment` through the commands, held against the definition."""
 
 import json
-import shutil
 from itertools import combinations
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, write_files
 from tests.reference import shingle_list
 
 LICENCES = ROOT / "sample_corpus" / "licences"
 MEASURE = ["--measure", "containment"]
-WORDS = [f"word{number}" for number in range(2000)]
-
-
-def text(first, last):
-    return " ".join(WORDS[first:last])
-
-
-def sets_of(folder):
-    """Shingle sets of the texts of a folder by name."""
-    files = sorted(folder.iterdir())
-    return {each.name: set(shingle_list(each.read_text("utf-8"))) for each in files}
 
 
 def brute_force(sets, threshold):
@@ -46,7 +34,9 @@ def parse(result):
 
 @pytest.fixture(scope="module")
 def truth():
-    return sets_of(LICENCES)
+    """Shingle sets of the licences by name."""
+    files = sorted(LICENCES.iterdir())
+    return {each.name: set(shingle_list(each.read_text("utf-8"))) for each in files}
 
 
 @pytest.mark.parametrize("threshold", ["0.3", "0.8", "1"])
@@ -84,24 +74,15 @@ def test_a_query_answers_both_ways(run, truth):
     assert run(*asked, "--top", "2").rows == run(*asked).rows[:2]
 
 
-def two_sides(folder, names):
-    """Every other licence in each of two folders."""
-    sides = {"here": names[::2], "there": names[1::2]}
-    for side, some in sides.items():
-        (folder / side).mkdir()
-        for name in some:
-            shutil.copy(LICENCES / name, folder / side)
-    return sides
-
-
 def test_both_sides_of_against(run, tmp_path, truth):
     """Rows of DOCS lie inside, or hold, a document of OTHER; no file is paired with itself."""
-    sides = two_sides(tmp_path, list(truth))
+    here, there = [*truth][::2], [*truth][1::2]  # every other licence
+    for side, names in {"here": here, "there": there}.items():
+        write_files(tmp_path / side, {name: (LICENCES / name).read_bytes() for name in names})
     run("index there --store stored")
     found = run("pairs here --against there", *MEASURE, "-t", "0.6", "--no-store")
     stored = run("pairs here --against stored", *MEASURE, "-t", "0.6", "--no-store")
     assert found.out == stored.out
-    here = sides["here"]
     wanted = [row for row in brute_force(truth, 0.6) if (row[0] in here) != (row[1] in here)]
     rows, expected = (
         sorted((*sorted(row[:2]), *row[2:4]) for row in each) for each in (parse(found), wanted)
@@ -119,6 +100,6 @@ def test_both_sides_of_against(run, tmp_path, truth):
     alone = run("pairs here --against there", *MEASURE, "-t", "0.6", "--unmatched").rows
     matched = {row[0] for row in found.rows}
     assert matched.isdisjoint(name for (name,) in alone)
-    assert len(alone) + len(matched) == len(sides["here"])
+    assert len(alone) + len(matched) == len(here)
     itself = run("pairs here --against here", *MEASURE, "-t", "0.6", "--no-store")
     assert all(row[0] != row[1] for row in itself.rows)

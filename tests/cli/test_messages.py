@@ -1,14 +1,9 @@
 """What a new user stumbles over: each message names the value, the cause, and what to type next."""
 
-import fcntl
 import json
 import os
-import pty
-import struct
 import subprocess
 import sys
-import termios
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +21,7 @@ from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
 from lshdup.sources.rewriting import check_target
 from tests.conftest import ROOT, require, write_files
-from tests.running import clean_environment, in_terminal, run_program
+from tests.running import clean_environment, in_terminal, open_terminal, run_program
 
 TEXT = "some words that are the same in each of these three documents, but for number"
 
@@ -39,14 +34,6 @@ def here(here):
     rows = [{"content": each, "id": n, "meta": {"language": "en"}} for n, each in enumerate(texts)]
     Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return here
-
-
-def test_many_names_that_are_not_there_take_no_time_to_guess_at(here):
-    skipped = []
-    names = [b"docs", *(f"docs/{n}.tx".encode() for n in range(50))]
-    find_documents(replace(Run.quiet(), skipped=skipped.append), names, DocumentParams())
-    assert len(skipped) == 50
-    assert sum("did you mean" in each.detail for each in skipped) == 10
 
 
 def test_a_wrong_column_names_those_there_are(here, run):
@@ -132,8 +119,7 @@ def test_when_there_are_colours(monkeypatch):
 
 
 def test_lines_are_folded_between_words_on_a_terminal(monkeypatch):
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 50, 0, 0))
+    ours, theirs = open_terminal(50, 40)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     with os.fdopen(theirs, "w") as terminal:

@@ -43,14 +43,12 @@ def texts(tmp_path):
     (tmp_path / "d").mkdir()
     stored = {}
     forms = {
-        "a-utf8": (b"", "utf-8"),
-        "b-bom": (codecs.BOM_UTF8, "utf-8"),
+        "a-utf8": (b"", "utf-8"), "b-bom": (codecs.BOM_UTF8, "utf-8"),
         "c-utf16": (codecs.BOM_UTF16_LE, "utf-16-le"),
         "d-utf16be": (codecs.BOM_UTF16_BE, "utf-16-be"),
         "e-utf32": (codecs.BOM_UTF32_LE, "utf-32-le"),
-        "f-western": (b"", "cp1252"),
-        "g-marks": (b"", "utf-8"),
-    }
+        "f-western": (b"", "cp1252"), "g-marks": (b"", "utf-8"),
+    }  # fmt: skip
     for at, (name, (bom, codec)) in enumerate(forms.items()):
         passage = MARKED if name == "g-marks" else PASSAGE
         before = filling(at, 3 + at)

@@ -49,17 +49,12 @@ def test_an_answer_is_what_brute_force_finds_and_what_query_prints(store, run):
     assert [[each["same"] for each in some] for some in matches[:7]] == [["bytes"]] * 6 + [[]]
 
 
-def start(here, *more):
-    command = [sys.executable, "-m", "lshdup", "query", "-", "--lines", *more]
-    pipe = subprocess.PIPE
-    options = {"cwd": here, "env": clean_environment(), "stdin": pipe, "stdout": pipe}
-    return subprocess.Popen(command, stderr=pipe, **options)
-
-
 def test_a_pipeline_asks_before_it_writes(store, here):
     """Each answer is there before the next line is sent; then the input ends, or Ctrl-C comes."""
+    command = [sys.executable, "-m", "lshdup", "query", "-", "--lines"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     for is_interrupted in (False, True):
-        with start(here) as process:
+        with subprocess.Popen(command, env=clean_environment(), **pipes) as process:
             alarm = threading.Timer(120, process.kill)
             alarm.start()
             for at, row in enumerate(rows_of(TEXTS).splitlines(keepends=True)):

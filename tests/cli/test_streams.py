@@ -132,13 +132,8 @@ def test_a_terminal_and_a_closed_standard_input_send_nothing(run, here):
     assert done.returncode == 2
     assert b"standard input is a terminal" in done.stderr
     assert b"zcat FILE.gz | lshdup pairs - --stdin jsonl" in done.stderr
-    for line in (
-        "pairs - --stdin csv",
-        "query -",
-        "query - --lines",
-        "accept -",
-        "pairs --files-from -",
-    ):
+    lines = "pairs - --stdin csv|query -|query - --lines|accept -|pairs --files-from -"
+    for line in lines.split("|"):
         closed = in_bash(f"lshdup {line} <&-", here)
         assert closed.code == 2, closed
         assert "standard input is closed" in closed.err
