@@ -5,8 +5,6 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -21,8 +19,9 @@ from lshdup.cli.layouts import table
 from lshdup.cli.output import FORMATS, Target, cut_pieces
 from lshdup.version import __version__
 from tests import golden
+from tests.cli.test_streams import in_bash
 from tests.conftest import part, require, write_files
-from tests.running import clean_environment, run_many
+from tests.running import run_many
 
 #: Each listing of docs/reference/columns.md, and a command line that prints it. A new listing is
 #: one more line, and a golden file.
@@ -315,15 +314,6 @@ def test_what_can_be_written_is_found_by_trying(tmp_path, monkeypatch):
 def test_an_answer_goes_to_pipes_that_have_no_name_of_their_own(folder):
     """As a shell makes them for `-o >(wc -l)`."""
     expected = run_many([("pairs -q -t 0.5", None)], folder)[0][1]
-    for name in ("/dev/fd/{}", "/proc/self/fd/{}"):
-        reader, writer = os.pipe()
-        command = [sys.executable, "-m", "lshdup", "pairs", "-q", "-t", "0.5"]
-        with open(reader, "rb") as answer:
-            done = subprocess.run(
-                [*command, "-o", name.format(writer)],
-                cwd=folder, env=clean_environment(), pass_fds=[writer], capture_output=True,
-            )  # fmt: skip
-            os.close(writer)
-            assert (done.returncode, done.stderr, answer.read()) == (0, b"", expected)
-    ((code, out, err),) = run_many([("pairs -q -t 0.5 -o /dev/stdout", None)], folder)
-    assert (code, out, err) == (0, expected, b"")
+    for name in ("/dev/fd/3 3>&1 >&2", "/proc/self/fd/3 3>&1 >&2", "/dev/stdout"):
+        done = in_bash(f"lshdup pairs -q -t 0.5 -o {name} | cat", folder)
+        assert (done.code, done.err, done.out) == (0, "", expected)
