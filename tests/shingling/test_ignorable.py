@@ -42,32 +42,6 @@ def test_the_ranges_are_those_of_the_standard():
     assert not {*unicodedata.normalize("NFKC", others).casefold()} & {*IGNORABLE}
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("Donau\u00addampf\u00adschiff", "donaudampfschiff"),
-        ("a\u200bb\u2060c\ufeffd \u200ee", "abcd e"),
-        ("می\u200cخواهم", "میخواهم"),
-        ("क्\u200dष", "क्ष"),
-        ("葛\U000e0100飾 ⛩\ufe0f", "葛 飾"),
-        ("cafe\u00ad\u0301 e\u0301\u034f\u0316", "café é̖"),  # composed, and put in order
-        ("a\u0315\u034f\u0316", "a\u0316\u0315"),
-        ("\u1112\u115f\u1161\u3164\u11ab", "한"),
-        ("ក\u17b4\u17d2រ", "ក្ រ"),
-        ("\u00ad\u0301a \U000e0041\u2065\ufff0b", "\u0301a b"),
-        ("\ufeff\u200b \u00ad", ""),
-        ("١\u0600٢ a\ufff9b", "١ ٢ a b"),  # formats that can be seen cut
-    ],
-)
-def test_words(text, tokens):
-    found, _ = list_tokens(text.encode(), ShingleParams())
-    assert [token.decode() for token in found] == unicodedata.normalize("NFC", tokens).split()
-    plain = "".join(c for c in text if c not in IGNORABLE)
-    for normalize in (False, True):
-        params = ShingleParams(normalize=normalize)
-        assert list_tokens(text.encode(), params)[0] == list_tokens(plain.encode(), params)[0]
-
-
 @settings(max_examples=many(400))
 @given(texts, st.lists(st.tuples(st.integers(0, 50), ignorable), min_size=1, max_size=20), PARAMS)
 @example("e\u0301\u0316\u0301", [(0, "\u034f"), (2, "\u00ad"), (3, "\ufe0f")], ShingleParams(k=1))

@@ -1,6 +1,7 @@
 """Symbols as tokens, documents of few tokens, and texts of several parts."""
 
 import json
+import unicodedata
 from itertools import chain
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from lshdup.sources.text_batches import TextBatch
 from tests import reference
 from tests.conftest import many, write_files
 from tests.documents import list_tokens
+from tests.shingling.test_ignorable import IGNORABLE
 from tests.shingling.test_text import KINDS, encodable, texts
 
 # --- `--tokens symbols`: words, numbers and every other visible character -------------------------
@@ -27,35 +29,55 @@ LESS = "int f(int a, int b) { if (a < b) return -1; return a - b; }\n"
 MORE = LESS.replace("<", ">").replace("-1", "+1")
 
 
-def tokens_of(text, **options):
-    found, _ = list_tokens(text.encode(), ShingleParams(tokens="symbols", **options))
+def tokens_of(text, tokens="symbols", **options):
+    found, _ = list_tokens(text.encode(), ShingleParams(tokens, **options))
     return [token.decode() for token in found]
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),
+    ("kind", "text", "tokens"),
     [
-        ("if (a < b) return -1", "if ( a < b ) return - 1"),
-        ("3.5", "3 . 5"),
-        ("3,5", "3 , 5"),
-        ("x_1+=__y", "x_1 + = __y"),
-        ("a==b // c", "a = = b / / c"),
-        ("\tkey:\r\n  - 'value'\x00\x07", "key : - ' value '"),
-        ("Größe=5€", "grösse = 5 €"),
-        ("a\u00adb\u200bc \ufeff+\u2060=", "abc + ="),  # cannot be seen
-        ("1\u06dd2\ufff93", "1 2 3"),  # formats are no tokens
-        ("東京(タワー)", "東 京 ( タ ワ ー )"),
-        ("⑴½…", "( 1 ) 1 ⁄ 2 . . ."),  # NFKC
-        ("->\u0301x", "- >\u0301 x"),  # a mark belongs to the symbol before
-        ("👍🏽👩\u200d💻❤\ufe0f", "👍 🏽 👩 💻 ❤"),
-        ("\ue000\U0010ffff", "\ue000 \U0010ffff"),  # private use, unassigned
-        ("\u0301a", "\u0301a"),
-        (" \t\n\u00a0\u2028", ""),
+        ("symbols", "if (a < b) return -1", "if ( a < b ) return - 1"),
+        ("symbols", "3.5", "3 . 5"),
+        ("symbols", "3,5", "3 , 5"),
+        ("symbols", "x_1+=__y", "x_1 + = __y"),
+        ("symbols", "a==b // c", "a = = b / / c"),
+        ("symbols", "\tkey:\r\n  - 'value'\x00\x07", "key : - ' value '"),
+        ("symbols", "Größe=5€", "grösse = 5 €"),
+        ("symbols", "a\u00adb\u200bc \ufeff+\u2060=", "abc + ="),  # cannot be seen
+        ("symbols", "1\u06dd2\ufff93", "1 2 3"),  # formats are no tokens
+        ("symbols", "東京(タワー)", "東 京 ( タ ワ ー )"),
+        ("symbols", "⑴½…", "( 1 ) 1 ⁄ 2 . . ."),  # NFKC
+        ("symbols", "->\u0301x", "- >\u0301 x"),  # a mark belongs to the symbol before
+        ("symbols", "👍🏽👩\u200d💻❤\ufe0f", "👍 🏽 👩 💻 ❤"),
+        ("symbols", "\ue000\U0010ffff", "\ue000 \U0010ffff"),  # private use, unassigned
+        ("symbols", "\u0301a", "\u0301a"),
+        ("symbols", " \t\n\u00a0\u2028", ""),
+        ("word", "Donau\u00addampf\u00adschiff", "donaudampfschiff"),
+        ("word", "a\u200bb\u2060c\ufeffd \u200ee", "abcd e"),
+        ("word", "می\u200cخواهم", "میخواهم"),
+        ("word", "क्\u200dष", "क्ष"),
+        ("word", "葛\U000e0100飾 ⛩\ufe0f", "葛 飾"),
+        ("word", "cafe\u00ad\u0301 e\u0301\u034f\u0316", "café é̖"),  # composed, and put in order
+        ("word", "a\u0315\u034f\u0316", "a\u0316\u0315"),
+        ("word", "\u1112\u115f\u1161\u3164\u11ab", "한"),
+        ("word", "ក\u17b4\u17d2រ", "ក្ រ"),
+        ("word", "\u00ad\u0301a \U000e0041\u2065\ufff0b", "\u0301a b"),
+        ("word", "\ufeff\u200b \u00ad", ""),
+        ("word", "١\u0600٢ a\ufff9b", "١ ٢ a b"),  # formats that can be seen cut
+        ("word", "ที่นี่ 東京タワー", "ที่ นี่ 東 京 タ ワ ー"),  # marks stay with their base
+        ("char", " a \t\n b\u00a0c ", "a b c"),
     ],
 )
-def test_tokens(text, tokens):
-    assert tokens_of(text) == tokens.split()
-    assert reference.symbol_tokens(reference.normal_form(text)) == tokens.split()
+def test_tokens(kind, text, tokens):
+    tokens = unicodedata.normalize("NFC", tokens)
+    expected = list(tokens) if kind == "char" else tokens.split()
+    assert tokens_of(text, tokens=kind) == expected
+    assert reference.TOKENS[kind](reference.normal_form(text)) == expected
+    plain = "".join(c for c in text if c not in IGNORABLE)
+    for normalize in (False, True):
+        options = {"tokens": kind, "normalize": normalize}
+        assert tokens_of(text, **options) == tokens_of(plain, **options)
 
 
 def test_case_and_normal_form_are_those_of_the_options():

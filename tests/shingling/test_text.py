@@ -120,16 +120,6 @@ def test_short_and_empty_documents():
     assert len({tuple(each) for each in sets}) == 5
 
 
-def test_known_tokens():
-    for text, kind, tokens in (
-        # Marks stay with their base.
-        ("ที่นี่ 東京タワー", "word", ["ที่", "นี่", "東", "京", "タ", "ワ", "ー"]),
-        (" a \t\n b\u00a0c ", "char", list("a b c")),
-    ):
-        found, _ = list_tokens(text.encode(), ShingleParams(tokens=kind))
-        assert [token.decode() for token in found] == tokens
-
-
 def test_lecture_hashes():
     """R2: the 3-shingles of abeabe under h = 31 h + c."""
     text = "abeabe"
