@@ -27,18 +27,16 @@ from lshdup.compare.sides import Side, Sides
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import OPEN_SIEVE, Components, SharedBuckets, Sieve
-from lshdup.params import KEEP, ClusterParams, DocumentParams, ShingleParams
+from lshdup.params import KEEP, ClusterParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
 from lshdup.sources.records import Kind
 from lshdup.store import npz
 from lshdup.workspace import comparing
 from lshdup.workspace.comparing import load_or_find_clusters
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
 from tests import reference
 from tests.compare.test_pairs import columns_of
-from tests.conftest import ROOT, RUN, many, open_workspace, part, write_files
+from tests.conftest import ROOT, RUN, many, open_index, part, write_files
 from tests.reference import path_key
 
 # --- the stage against the obvious loop -----------------------------------------------------------
@@ -624,9 +622,8 @@ def test_max_bucket(run, tmp_path):
 
 def grouped(documents=(b"d",), keep="longest", linkage="representative", skipped=None):
     """The command's steps, in this process, in the current folder."""
-    steps = open_workspace(".lshdup", skipped=([] if skipped is None else skipped).append)
-    request = Request(tuple(documents), DocumentParams(), {})
-    indexed = load_or_build_index(steps, request, save=False)
+    skip = None if skipped is None else skipped.append
+    steps, indexed, request = open_index(".lshdup", documents, skipped=skip, save=False)
     params = ClusterParams(linkage, keep)
     return indexed.collection.documents, load_or_find_clusters(steps, indexed, params, request)
 

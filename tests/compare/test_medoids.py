@@ -14,12 +14,10 @@ from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import clusters, medoids
 from lshdup.compare.expand_duplicates import NO_KEYS
-from lshdup.params import ClusterParams, DocumentParams
+from lshdup.params import ClusterParams
 from lshdup.workspace.comparing import load_or_find_clusters
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
 from tests.compare.test_clusters import Made, collections
-from tests.conftest import ROOT, RUN, many, open_workspace, part
+from tests.conftest import ROOT, RUN, many, open_index, part
 from tests.reference import path_key
 
 
@@ -214,8 +212,7 @@ def test_central_of_files_with_copies(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline, "_MANY_COMPARISONS", 2)
     said = []
-    steps = open_workspace(None, said.append)
-    request = Request(tuple(map(str.encode, lengths)), DocumentParams(), {"threshold": 0.7})
-    indexed = load_or_build_index(steps, request)
+    documents = map(str.encode, lengths)
+    steps, indexed, request = open_index(None, documents, said.append, threshold=0.7)
     load_or_find_clusters(steps, indexed, ClusterParams(keep="central"), request)
     assert "--keep central compares all documents of a group: 3 similarities" in " ".join(said)

@@ -16,12 +16,10 @@ from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs, gather_pairs
 from lshdup.lsh import candidates
 from lshdup.lsh.candidates import find_exact_duplicates
-from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.params import ClusterParams, PairParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.workspace.comparing import load_or_find_clusters, load_or_find_pairs
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
-from tests.conftest import RUN, many, open_workspace, write_files
+from tests.conftest import RUN, many, open_index, write_files
 
 similarities = st.sampled_from([1.0, 0.9, 2 / 3, 0.5, 1 / 3])
 LEVELS = [0.3, 1 / 3, 0.4, 0.5, 0.6, 0.9, 0.95, 1.0]
@@ -155,9 +153,8 @@ def test_a_bucket_of_very_many_is_said_before_it_is_compared(tmp_path, monkeypat
     monkeypatch.setattr(candidates, "_MANY_PAIRS", 6)
     for limit, expected in ((0, True), (3, False)):
         said = []
-        steps = open_workspace(None, said.append)
-        request = Request((bytes(tmp_path),), DocumentParams(), {"bands": 128, "rows": 1})
-        indexed = load_or_build_index(steps, request)
+        documents = [bytes(tmp_path)]
+        steps, indexed, request = open_index(None, documents, said.append, bands=128, rows=1)
         if stage == "pairs":
             found = load_or_find_pairs(steps, indexed, PairParams(max_bucket=limit))
         else:

@@ -414,6 +414,17 @@ def test_flipped_bits_never_change_an_answer(here, monkeypatch, name):
     assert steps(".lshdup", documents=()) == expected
 
 
+def one_band(here, kind, kept):
+    """An artifact of a store in which a neighbour is met in one band or not at all; the answer."""
+    make_documents(here / "d", 6, words=20)
+    if kept:
+        shingled(".lshdup", [])
+    steps(".lshdup", perms=16, threshold=0.7, bands=1, rows=1)
+    path, expected = here / f".lshdup/{kind}.npz", queried()
+    assert len(expected[0]) == 2
+    return path, path.read_bytes(), expected
+
+
 #: A member of each artifact that a query needs.
 NEEDED = {"shingles": "values", "signatures": "fingerprints", "bands": "order"}
 
@@ -427,14 +438,7 @@ def test_a_query_of_flipped_bits_is_right_or_refused(here, kind, kept):
 
     kept : whether there are the sets of the documents, which are read again otherwise.
     """
-    make_documents(here / "d", 6, words=20)
-    if kept:
-        shingled(".lshdup", [])
-    # A neighbour is met in this band or not at all.
-    steps(".lshdup", perms=16, threshold=0.7, bands=1, rows=1)
-    path = here / f".lshdup/{kind}.npz"
-    data, expected = path.read_bytes(), queried()
-    assert len(expected[0]) == 2
+    path, data, expected = one_band(here, kind, kept)
     chance, refused, step = random.Random(3), 0, 5 if WHOLE else 50
     places = [*range(*member(path, NEEDED[kind]), step)]
     places += chance.sample(range(len(data)), many(500))
@@ -455,21 +459,15 @@ def test_a_flipped_bit_that_a_query_only_maps_costs_it_a_neighbour_at_most(here,
     """As if the arrays were too large to be verified: no similarity that is printed is wrong."""
     kind, name = name.split()
     monkeypatch.setattr(lshdup.store.npz, "_ALWAYS_VERIFIED", 0)
-    make_documents(here / "d", 6, words=20)
-    if kind == "shingles":
-        shingled(".lshdup", [])
-    steps(".lshdup", perms=16, threshold=0.7, bands=1, rows=1)
-    path = here / f".lshdup/{kind}.npz"
-    data, (names, similarity) = path.read_bytes(), queried()
-    assert len(names) == 2
-    right, chance = set(zip(names, similarity, strict=True)), random.Random(3)
+    path, data, expected = one_band(here, kind, kind == "shingles")
+    right, chance = set(zip(*expected, strict=True)), random.Random(3)
     for at in range(*member(path, name), 5 if WHOLE else 20):
         path.write_bytes(flip(data, chance, at))
         with contextlib.suppress(ArtifactError):
-            found = set(zip(*queried(), strict=True))
+            found, wanted = set(zip(*queried(), strict=True)), right
             if name == "names_offsets":  # The names may be others, of documents that are there.
-                found, right = ({each[1] for each in pairs} for pairs in (found, right))
-            assert found == right if kind == "shingles" else found <= right
+                found, wanted = ({each[1] for each in pairs} for pairs in (found, right))
+            assert found == wanted if kind == "shingles" else found <= wanted
 
 
 def test_a_member_that_no_query_needs_may_be_damaged(here, monkeypatch):

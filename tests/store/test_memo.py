@@ -11,10 +11,7 @@ import lshdup.collection.collection
 import lshdup.sources.text_batches
 import lshdup.store.memo
 import lshdup.store.store
-from lshdup.params import DocumentParams
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
-from tests.conftest import open_workspace, part
+from tests.conftest import open_index, part
 from tests.office import docx
 from tests.store.disturbed import Disturbed
 
@@ -93,11 +90,9 @@ def test_another_reader_is_said_once(here, monkeypatch):
     said = []
     for folder in "ab":
         (here / folder / "x.docx").write_bytes(docx(text(1)))
-        workspace = open_workspace("store", said.append)
-        load_or_build_index(workspace, Request((os.fsencode(folder),), DocumentParams(), {}))
+        open_index("store", [os.fsencode(folder)], said.append)
     monkeypatch.setattr(lshdup.collection.collection, "current_reader", lambda: "another one")
-    workspace = open_workspace("store", said.append)
-    load_or_build_index(workspace, Request((b"a", b"b"), DocumentParams(), {}))
+    open_index("store", [b"a", b"b"], said.append)
     assert len([line for line in said if "the reader of office documents" in line]) == 1
 
 
@@ -106,8 +101,7 @@ def test_sets_of_office_documents_stay_known(here):
     for docs in ((b"a",), (b"b",), (b"a", b"b")):
         (here / os.fsdecode(docs[0]) / "x.docx").write_bytes(docx(text(1)))
         os.utime(here / os.fsdecode(docs[0]) / "x.docx", ns=(0, 0))
-        workspace = open_workspace(".lshdup")
-        found = load_or_build_index(workspace, Request(docs, DocumentParams(), {})).collection
+        found = open_index(".lshdup", docs)[1].collection
         assert found.sets is not None
     assert found.read == 0
     assert segments() == []
@@ -117,8 +111,7 @@ def test_the_memo_has_not_more_segments_than_a_run_can_look_into(run, here, monk
     monkeypatch.setattr(lshdup.store.store, "_MOST_SEGMENTS", 2)
     for number in range(5):
         fill(here / f"c{number}", range(number * 10, number * 10 + 6))
-        request = Request((os.fsencode(f"c{number}"),), DocumentParams(), {})
-        load_or_build_index(open_workspace(".lshdup"), request)
+        open_index(".lshdup", [os.fsencode(f"c{number}")])
     assert len(segments()) == 2
     assert "0 documents read" in run("index", "c2", "c3", "c4").err
 

@@ -16,15 +16,13 @@ from lshdup.base.memory import Arrays
 from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection, ReadingNotes
 from lshdup.errors import ArtifactError
-from lshdup.params import DocumentParams, ShingleParams
+from lshdup.params import ShingleParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import npz
 from lshdup.store.collection_io import would_save_the_same
 from lshdup.store.npz import Member, check_arrays, declare_sets
 from lshdup.store.store import Store
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
-from tests.conftest import open_workspace, write_files
+from tests.conftest import open_index, write_files
 from tests.fuzz.artifacts import archive_of, npy
 
 ARRAYS = {
@@ -241,19 +239,16 @@ def test_sets_made_with_another_unicode_version_are_made_again_or_refused(here, 
     """Sets depend on Python's Unicode tables."""
     write_files(here / "d", {name: f"some words of text {name}" for name in "ab"})
 
-    def load(*docs):
-        return load_or_build_index(open_workspace("s"), Request(docs, DocumentParams(), {}))
-
     with monkeypatch.context() as older:
         older.setattr(unicodedata, "unidata_version", "3.2.0")
-        made = load(b"d").collection
+        made = open_index("s", [b"d"])[1].collection
     present = unicodedata.unidata_version
     with pytest.raises(ArtifactError, match=rf"with Unicode 3\.2\.0; this Python has {present}"):
-        load()
-    again = load(b"d").collection
+        open_index("s", [])
+    again = open_index("s", [b"d"])[1].collection
     assert again.read == 2
     assert again.identity != made.identity
-    assert load(b"d").collection.read == 0
+    assert open_index("s", [b"d"])[1].collection.read == 0
 
 
 @pytest.mark.parametrize("held", [True, False])
