@@ -100,7 +100,7 @@ class Arrays:
     def take(self, array: NDArray[Any], indices: NDArray[np.integer]) -> NDArray[Any]:
         """Return the rows at `indices`. Raises ArtifactError if the disk has no room."""
         out = self.empty((len(indices), *array.shape[1:]), array.dtype)
-        for some in slices_of(len(indices)):
+        for some in slices_of(len(indices), out[:1].nbytes):
             out[some] = array[indices[some]]
         return out
 
@@ -260,13 +260,16 @@ def release_pages(values: NDArray[Any]) -> None:
         release(base)
 
 
-def slices_of(n: int) -> Iterator[slice]:
+def slices_of(n: int, width: int = 8) -> Iterator[slice]:
     """Yield slices of ROWS_AT_ONCE rows, and of the rest of n.
+
+    width : bytes of a row; of wider ones than 8 there are fewer in a slice, for as many bytes.
 
     >>> list(slices_of(300_000))
     [slice(0, 262144, None), slice(262144, 300000, None)]
     """
-    return (slice(at, min(at + ROWS_AT_ONCE, n)) for at in range(0, n, ROWS_AT_ONCE))
+    step = max(1, 8 * ROWS_AT_ONCE // max(width, 8))
+    return (slice(at, min(at + step, n)) for at in range(0, n, step))
 
 
 def rows_of(some: slice) -> NDArray[np.int64]:

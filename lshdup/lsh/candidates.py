@@ -48,9 +48,6 @@ _BANDS_AT_ONCE, _TOGETHER = 16, 1 << 12
 #: many rows of signatures, with this chance to reject a pair at the threshold.
 _FEW_ROWS, _SIEVE_CHANCE = 4, 1e-6
 
-#: Documents whose digests are made together.
-_DIGESTS_AT_ONCE = 1 << 12
-
 #: A bucket of more documents, or with more pairs, is said before the work: it may take minutes and
 #: gigabytes.
 _MANY_DOCUMENTS, _MANY_PAIRS = 1000, 1 << 28
@@ -143,11 +140,10 @@ class Sieve:
         first = 0
         for each in self.signatures:
             last = first + len(each)
-            for at in range(0, len(documents), _DIGESTS_AT_ONCE):
-                some = documents[at : at + _DIGESTS_AT_ONCE]
-                own = (some >= first) & (some < last)
-                lowest_bytes = each[some[own] - first].astype(np.uint8)
-                made[at : at + len(some), :width][own] = lowest_bytes
+            for some in slices_of(len(documents), 4 * width):
+                own = (documents[some] >= first) & (documents[some] < last)
+                lowest_bytes = each[documents[some][own] - first].astype(np.uint8)
+                made[some, :width][own] = lowest_bytes
             first = last
         return made, self.least + DIGEST_BYTES - width
 

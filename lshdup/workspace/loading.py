@@ -400,7 +400,9 @@ def _sign_documents(
     # Sets that were too many to be kept are missing.
     with_sets = (is_slow or is_stream) and collection.sets is not None
     kinds = ("shingles", "signatures") if with_sets else ("signatures",)
-    if collection.read and not with_sets:
+    # Where memory is little, what is written and what is made next would push each other out.
+    fits = collection.signatures is not None and collection.signatures.nbytes <= run.memory // 4
+    if collection.read and not with_sets and fits:
         return collection, partial(memo.save, collection, *kinds)
     memo.save(collection, *kinds)
     return collection, None
