@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,9 @@ _SECONDS_IN_USE = 86_400.0
 
 #: Temporary files of this process, for `remove_own_temporary_files`.
 _temporary: set[Path] = set()
+
+#: Held while a file is made or renamed; of one thread again, which an interrupt may meet there.
+_changing = threading.RLock()
 
 #: For `describe_kept`: what this run has written that survives it.
 FILES, PARTS = "files", "parts"
@@ -104,7 +108,8 @@ class Folder:
                 if not CAN_MOVE_OPEN_FILES:
                     file.close()
                 # Renamed while it is locked: it is no killed run's.
-                temporary.replace(self.path / name)
+                with _changing:
+                    temporary.replace(self.path / name)
             note_kept(FILES)
             with contextlib.suppress(OSError):  # Some file systems cannot sync a folder.
                 folder = os.open(self.path, os.O_RDONLY)
@@ -144,10 +149,11 @@ class Folder:
         """Make a temporary file and lock it; return its path and its descriptor."""
         while True:
             path = self.path / f"{PREFIX}{os.urandom(4).hex()}{SUFFIX}"
-            _temporary.add(path)  # Before the file exists, for an interrupt.
-            descriptor = os.open(
-                path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY, 0o600
-            )
+            with _changing:
+                _temporary.add(path)  # Before the file exists, for an interrupt.
+                descriptor = os.open(
+                    path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY, 0o600
+                )
             with contextlib.suppress(BlockingIOError):
                 hold(descriptor)
                 if os.fstat(descriptor).st_nlink:
@@ -236,7 +242,11 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def remove_own_temporary_files() -> None:
-    """Remove the temporary files and folders of this process before an interrupt ends it."""
+    """Remove the temporary files and folders of this process before an interrupt ends it.
+
+    From then on other threads wait: one whose file is gone would take that for a full disk.
+    """
+    _changing.acquire(timeout=1)
     for temporary in tuple(_temporary):
         _remove(temporary)
 

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 
@@ -63,8 +64,9 @@ def test_permissions_and_links_stay(tmp_path):
     assert (link.is_symlink(), path.read_bytes()) == (True, b"2")
 
 
-def test_abandoned(tmp_path):
+def test_abandoned(tmp_path, monkeypatch):
     """By an error, by an interrupt that removes what is being written, without a folder."""
+    monkeypatch.setattr(atomic, "_changing", threading.RLock())  # An interrupt never lets go.
     (tmp_path / "out").write_bytes(b"old")
 
     def fail(removed):
@@ -187,3 +189,29 @@ def test_only_temporary_files_are_removed(tmp_path):
     Folder(tmp_path).remove_temporary_files()
     left = [*others, f"{PREFIX}ffffffff{SUFFIX}", f"{PREFIX}00000000{SUFFIX}"]
     assert sorted(os.listdir(tmp_path)) == sorted(left)
+
+
+def test_another_thread_does_not_go_on_when_an_interrupt_ends_the_process(tmp_path):
+    """Its file is gone, which it would take for a full disk, and drop what the store keeps."""
+    script = """if True:
+        import os, threading, time
+        from lshdup.base import atomic
+
+        synced, sync = threading.Event(), os.fsync
+        os.fsync = lambda file: (synced.set(), time.sleep(0.2), sync(file))
+
+        def save():
+            try:
+                with atomic.Folder(atomic.Path()).replace("x") as file:
+                    file.write(b"1")
+            finally:
+                print("went on", flush=True)
+
+        threading.Thread(target=save, daemon=True).start()
+        synced.wait()
+        atomic.remove_own_temporary_files()
+        time.sleep(0.6)
+        os._exit(130)
+    """
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr, os.listdir(tmp_path)) == (130, b"", b"", [])
