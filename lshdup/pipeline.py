@@ -214,7 +214,6 @@ def find_clusters(
         if separated.splits:
             table = band_table.build_band_table(run, np.asarray(signatures), members, index.plan)
         shared = SharedBuckets.of(run, table, params.max_bucket, origins)
-        table.release()
         buckets = shared.counts
         say_large_bucket(run, buckets, collection.documents.names, clustering=True)
         sieve = Sieve.of(index.plan, threshold, signatures)

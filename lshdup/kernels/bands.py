@@ -17,6 +17,7 @@ from lshdup.kernels.helpers import (
     U8Matrix,
     U32Matrix,
     U64Matrix,
+    first_from,
     inlined,
     mix64,
 )
@@ -119,30 +120,6 @@ def find_buckets(
             starts[band, q] = start
             counts[band, q] = low - start
     return looks
-
-
-@inlined
-def first_from(keys: U64, key: np.uint64, place: int) -> int:
-    """Return the first place of ascending keys that are at least `key`, which is near `place`."""
-    low = high = place
-    step = 1
-    while high < len(keys) and keys[high] < key:
-        low = high + 1
-        high += step
-        step *= 2
-    step = 1
-    while low > 0 and keys[low - 1] >= key:
-        high = low - 1
-        low -= step
-        step *= 2
-    low, high = max(low, 0), min(high, len(keys))
-    while low < high:
-        place = (low + high) // 2
-        if keys[place] < key:
-            low = place + 1
-        else:
-            high = place
-    return low
 
 
 @kernel

@@ -9,7 +9,7 @@ first leader that is similar enough. Reference: `obvious_groups` of tests/compar
 import numpy as np
 
 from lshdup.kernels.bands import NO_BUCKET, differ, may_be_similar, share_earlier
-from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U8Matrix, U32Matrix, inlined
+from lshdup.kernels.helpers import F64, I64, U8, U32, U64, U8Matrix, U32Matrix, first_from, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import jaccard_of, sizes_allow
 
@@ -68,14 +68,8 @@ def find_roots(parent: U32) -> None:
 def hold_pair(keys: U64, left: int, right: int) -> bool:
     """Return whether left · 2^32 + right is in ascending keys."""
     key = (np.uint64(left) << np.uint64(32)) | np.uint64(right)
-    low, high = 0, len(keys)
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(keys) and keys[low] == key
+    place = first_from(keys, key, len(keys) // 2)
+    return place < len(keys) and keys[place] == key
 
 
 @kernel

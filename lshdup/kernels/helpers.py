@@ -123,3 +123,30 @@ def mix64_array(x: np.uint64) -> np.uint64:
 
 
 mix64 = inlined(mix64_array)
+
+
+@inlined
+def first_from(keys: U64 | I64, key: np.uint64 | int, place: int) -> int:
+    """Return the first place of ascending keys that are at least `key`.
+
+    place : any place; one that is near spares looks.
+    """
+    low = high = place
+    step = 1
+    while high < len(keys) and keys[high] < key:
+        low = high + 1
+        high += step
+        step *= 2
+    step = 1
+    while low > 0 and keys[low - 1] >= key:
+        high = low - 1
+        low -= step
+        step *= 2
+    low, high = max(low, 0), min(high, len(keys))
+    while low < high:
+        place = (low + high) // 2
+        if keys[place] < key:
+            low = place + 1
+        else:
+            high = place
+    return low

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lshdup.kernels.bands import differ
-from lshdup.kernels.helpers import I64, U8, U32, U64, inlined
+from lshdup.kernels.helpers import I64, U8, U32, U64, first_from, inlined
 from lshdup.kernels.jit import kernel
 from lshdup.kernels.sets import heap_sort, unique_values
 
@@ -535,17 +535,11 @@ def list_places(
             start = np.int64(candidates[i])
             if chain_right(grouped, first, start, length) < length:
                 continue
-            low, high = 0, len(run_starts)
-            while low < high:
-                middle = (low + high) // 2
-                if run_starts[middle] < start:
-                    low = middle + 1
-                else:
-                    high = middle
-            while low < len(run_starts) and run_starts[low] == start:
-                if run_lengths[low] == length:
-                    done[low] = 1
-                low += 1
+            same = first_from(run_starts, start, number)
+            while same < len(run_starts) and run_starts[same] == start:
+                if run_lengths[same] == length:
+                    done[same] = 1
+                same += 1
             if start >= free:
                 places[written + count] = start
                 count += 1

@@ -130,8 +130,8 @@ class Sieve:
     def digests(self, run: Run, documents: NDArray[np.uint32]) -> tuple[NDArray[np.uint8], int]:
         """Return a byte of each row of documents, and how many must be equal.
 
-        The first is a uint8 array of shape (m, DIGEST_BYTES), or without columns if none must. What
-        signatures have fewer rows is equal in all.
+        The first is a uint8 array of shape (m, DIGEST_BYTES), or without columns if none must.
+        Columns beyond the rows of short signatures are equal in all.
         """
         if not self.least:
             return np.zeros((len(documents), 0), np.uint8), 0
@@ -175,7 +175,7 @@ class SharedBuckets:
         max_bucket: int = 0,
         origins: NDArray[np.uint32] = NO_ORIGINS,
     ) -> "SharedBuckets":
-        """Return the buckets of a table.
+        """Return the buckets of a table, whose keys are let go of.
 
         max_bucket : larger buckets are skipped; 0: none.
         origins : of `candidate_pairs`; only buckets of several count.
@@ -203,6 +203,7 @@ class SharedBuckets:
                 skipped[room[m - int(tally[4]) :]] = True
 
         run_in_parts(bands, run.jobs, look, least=1)
+        table.release()
         largest, example, *_, most = tallies[tallies[:, 5].argmax()].tolist() if bands else [0] * 3
         _, _, buckets, pairs, *_ = tallies.sum(axis=0).tolist()
         root: NDArray[np.uint32] = arrays.compute(table.documents, np.uint32, rows_of)
@@ -380,7 +381,6 @@ def candidate_pairs(
     """
     run.progress("candidates", 0, 0)
     shared = SharedBuckets.of(run, table, max_bucket, origins)
-    table.release()
     components = Components.of(run, shared, None, origins, sieve)
     documents = components.list_documents(run)
     return Candidates(shared.counts, documents, _pieces(run, components))

@@ -381,7 +381,7 @@ def _sign_documents(
             memo.save(collection, "shingles", "signatures")
         # shingles.npz holds the sets now; those of an unchanged folder are its own already.
         is_stored = store is not None and whole.read != 0
-        return replace(collection, sets=None) if is_stored else collection, None
+        return (replace(collection, sets=None) if is_stored else collection), None
     is_slow = expects_office_documents(documents.names) or (
         store is not None and documents.has_packed_members
     )
