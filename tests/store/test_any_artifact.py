@@ -152,8 +152,8 @@ def test_a_disturbed_run_leaves_whole_artifacts_and_the_next_needs_no_help(here,
             if code == 2:
                 assert "File too large" in said
                 assert len(said.splitlines()) <= 3
-            elif code == 130:
-                assert said in INTERRUPTED
+            elif code == 130:  # One that comes before the program can say anything ends it too.
+                assert said in INTERRUPTED or (not said and isinstance(number, float))
             if how != "killed" and store.exists():
                 assert remains(store) <= {"memo"}
             assert printed(line, here) == expected
