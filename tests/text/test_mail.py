@@ -218,7 +218,7 @@ CONTENTS = [
     # no text, unknown kinds, an old encoding
     *((kind + PACKED, b"AAAA", "") for kind in ("application/pdf", "image/png", "audio/x")),
     *((kind, b"words", "words") for kind in ("text/x-other", "nonsense")),
-    ("text/x\nContent-Transfer-Encoding: x-uuencode", b"begin 644 a\n%:&5L;&\\*\n \nend\n", "hello"),
+    ("a/b/c\nContent-Transfer-Encoding: x-uuencode", b"begin 644 a\n%:&5L;&\\*\n \nend\n", "hello"),
     # What is damaged is read as far as it goes; without the boundary it names, as one text.
     ("text/plain" + PACKED, b"aGVsbG8gd29ybGQ!!gYW5kIG1vc\n", "hello world and mop"),
     ("multipart/mixed; boundary=never", b"some words", "some words"),
