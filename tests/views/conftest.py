@@ -17,4 +17,5 @@ def chromium(driver, tmp_path):
     """The browser, which has nothing to complain of in the page that is opened."""
     driver.folder = tmp_path
     yield driver
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert driver.get_log("browser") == []
