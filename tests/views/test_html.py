@@ -234,6 +234,12 @@ def click(chromium, *selectors, at=0):
         js(chromium, "document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, at)
 
 
+def fits(chromium):
+    """Whether no name and no line makes the page wider than the window."""
+    root = "document.documentElement"
+    return js(chromium, f"{root}.scrollWidth <= {root}.clientWidth")
+
+
 def enter(chromium, field, value, event):
     script = "const s = document.getElementById(arguments[0]); s.value = arguments[1]; "
     chromium.execute_script(f"{script} s.dispatchEvent(new Event('{event}'))", field, value)
@@ -259,9 +265,7 @@ def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium, tmp_path):
     assert any("</script><script>" in text for text in texts(chromium, "#list .name"))
     assert texts(chromium, ".text ins")[1].startswith("</script><script>")
     assert not texts(chromium, "#list b, #list i, #list u, #list s, #list script, #list img")
-    # No name and no line makes the page wider than the window.
-    root = "document.documentElement"
-    assert js(chromium, f"{root}.scrollWidth <= {root}.clientWidth")
+    assert fits(chromium)
 
 
 def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
