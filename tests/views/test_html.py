@@ -7,7 +7,6 @@ import random
 import re
 import shlex
 import shutil
-import time
 import zipfile
 import zlib
 from collections import Counter, defaultdict
@@ -207,65 +206,23 @@ def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
 # --- in Chromium ----------------------------------------------------------------------------------
 
 
-def opened(chromium, page):
-    path = chromium.folder / "report.html"
-    path.write_bytes(page)
-    chromium.get_log("browser")
-    chromium.get(path.as_uri())
-    ready = "const done = arguments[0], wait = () => document.documentElement.dataset.ready ? "
-    chromium.execute_async_script(f"{ready} done() : setTimeout(wait, 10); wait()")
-
-
-def js(chromium, expression, *arguments):
-    return chromium.execute_script(f"return {expression}", *arguments)
-
-
-def texts(chromium, selector):
-    every = "[...document.querySelectorAll(arguments[0])].map((each) => each.textContent)"
-    return js(chromium, every, selector)
-
-
-def numbers(chromium, selector):
-    return [int(text.replace(",", "")) for text in texts(chromium, selector)]
-
-
-def click(chromium, *selectors, at=0):
-    for selector in selectors:
-        js(chromium, "document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, at)
-
-
-def fits(chromium):
-    """Whether no name and no line makes the page wider than the window."""
-    root = "document.documentElement"
-    return js(chromium, f"{root}.scrollWidth <= {root}.clientWidth")
-
-
-def enter(chromium, field, value, event):
-    script = "const s = document.getElementById(arguments[0]); s.value = arguments[1]; "
-    chromium.execute_script(f"{script} s.dispatchEvent(new Event('{event}'))", field, value)
-
-
-def set_threshold(chromium, value):
-    chromium.execute_script("setThreshold(arguments[0])", value)
-
-
 def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium, tmp_path):
     evil = "</script><script>document.title='owned'</script>\x1b[0m"
     segments = [("-", "<b>bold</b>\u202e" + "y" * 1_000_000), ("+", evil)]
     variants = {0: [("<i>", "<b>", "<u>", evil, [1, 2])]}
     triples = [(0, 1, 0.9), (0, 2, 0.8)] + [(i, i + 1, 0.6) for i in range(1, len(HOSTILE) - 1)]
     differences = Differences({(0, 1): segments}, variants, {None: "<s>"})
-    opened(chromium, page_of(HOSTILE, triples, differences)[1])
-    click(chromium, "#list .toggle", "#list .inside .toggle", ".variants .toggle")
-    assert texts(chromium, ".variants ins") == [evil]
-    click(chromium, "#pairs")
+    chromium.open(page_of(HOSTILE, triples, differences)[1])
+    chromium.click("#list .toggle", "#list .inside .toggle", ".variants .toggle")
+    assert chromium.texts(".variants ins") == [evil]
+    chromium.click("#pairs")
     for at in range(len(HOSTILE)):
-        click(chromium, "#list > li > .row > .toggle", at=at)
-    assert "owned" not in chromium.title
-    assert any("</script><script>" in text for text in texts(chromium, "#list .name"))
-    assert texts(chromium, ".text ins")[1].startswith("</script><script>")
-    assert not texts(chromium, "#list b, #list i, #list u, #list s, #list script, #list img")
-    assert fits(chromium)
+        chromium.click("#list > li > .row > .toggle", at=at)
+    assert "owned" not in chromium.driver.title
+    assert any("</script><script>" in text for text in chromium.texts("#list .name"))
+    assert chromium.texts(".text ins")[1].startswith("</script><script>")
+    assert not chromium.texts("#list b, #list i, #list u, #list s, #list script, #list img")
+    assert chromium.fits()
 
 
 def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
@@ -273,7 +230,7 @@ def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
     triples = [(0, 1, 0.9), (1, 2, 0.8), (0, 2, 0.6), (2, 3, 0.55)]
     segments = {(1, 2): [("=", "same "), ("-", "old"), ("+", "new")]}
     differences = Differences(segments, {}, {None: "none"})
-    opened(chromium, page_of(names, triples, differences, [0, 1, 2, 3, 3])[1])
+    chromium.open(page_of(names, triples, differences, [0, 1, 2, 3, 3])[1])
     for threshold, shown in {
         None: [6, 2, 5, 3],  # d and its copy, and both beside c; a with b and c
         0.7: [3, 2, 4, 2],
@@ -282,179 +239,158 @@ def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
         0.5: [6, 2, 5, 3],
     }.items():
         if threshold:
-            set_threshold(chromium, threshold)
-        assert numbers(chromium, "#n-pairs, #n-groups, #n-members, #n-beside") == shown
-    click(chromium, "#list > li > .row > .toggle")
-    assert texts(chromium, "#list > li:first-child .name") == ["a", "a", "b", "c"]
-    click(chromium, "#pairs")
-    set_threshold(chromium, 0.75)
-    click(chromium, "#list > li > .row > .toggle", at=2)
-    assert texts(chromium, ".passages .text:last-child") == ["same oldnew"]
-    assert texts(chromium, ".passages del")[1:] == ["old"]
-    enter(chromium, "search", "COPY", "input")
-    chromium.execute_async_script("setTimeout(arguments[0], 200)")
-    assert texts(chromium, "#list .name") == ["d", "d.copy"]
+            chromium.set_threshold(threshold)
+        assert chromium.numbers("#n-pairs, #n-groups, #n-members, #n-beside") == shown
+    chromium.click("#list > li > .row > .toggle")
+    assert chromium.texts("#list > li:first-child .name") == ["a", "a", "b", "c"]
+    chromium.click("#pairs")
+    chromium.set_threshold(0.75)
+    chromium.click("#list > li > .row > .toggle", at=2)
+    assert chromium.texts(".passages .text:last-child") == ["same oldnew"]
+    assert chromium.texts(".passages del")[1:] == ["old"]
+    chromium.enter("search", "COPY", "input")
+    chromium.driver.execute_async_script("setTimeout(arguments[0], 200)")
+    assert chromium.texts("#list .name") == ["d", "d.copy"]
 
 
 def test_numbers_look_as_elsewhere(chromium, tmp_path):
     """A similarity as in tables, a chance as on standard error."""
-    opened(chromium, page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
+    chromium.open(page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
     for threshold in np.linspace(0.5, 1, 51).round(6).tolist():
         miss = (1 - threshold**5) ** 20
-        said = js(chromium, "promise(arguments[0])", threshold)
+        said = chromium.js("promise(arguments[0])", threshold)
         assert f"similarity {threshold:.3f} was missed is {chance(miss)}" in said
     for similarity in (0.85779, 0.99999, 0.5, 2 / 3, 0.123456):
-        assert js(chromium, "scoreText(arguments[0])", similarity) == decimal(similarity)
+        assert chromium.js("scoreText(arguments[0])", similarity) == decimal(similarity)
 
 
 def test_the_page_is_as_wide_as_a_phone(chromium, tmp_path):
     names = [b"folder/" + b"x" * 300, b"b" * 200]
-    opened(chromium, page_of(names, [(0, 1, 0.9)], most=2)[1])
+    chromium.open(page_of(names, [(0, 1, 0.9)], most=2)[1])
     phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
-    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    click(chromium, "#list > li > .row > .toggle")
-    assert js(chromium, "document.documentElement.scrollWidth") <= 360
+    chromium.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    chromium.click("#list > li > .row > .toggle")
+    assert chromium.js("document.documentElement.scrollWidth") <= 360
 
 
 def test_keys(chromium, tmp_path):
     from selenium.webdriver import ActionChains, Keys
 
-    opened(chromium, page_of([b"a", b"b", b"c", b"d"], [(0, 1, 0.9), (2, 3, 0.8)])[1])
-    ActionChains(chromium).send_keys("p", "j", "j", Keys.ENTER).perform()
-    assert js(chromium, "document.activeElement.getAttribute('aria-expanded')") == "true"
-    assert "c" in js(chromium, "document.activeElement.closest('.row').textContent")
-    ActionChains(chromium).send_keys("k", "]", "]").perform()
-    assert texts(chromium, "#chosen") == ["0.510"]
+    chromium.open(page_of([b"a", b"b", b"c", b"d"], [(0, 1, 0.9), (2, 3, 0.8)])[1])
+    ActionChains(chromium.driver).send_keys("p", "j", "j", Keys.ENTER).perform()
+    assert chromium.js("document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert "c" in chromium.js("document.activeElement.closest('.row').textContent")
+    ActionChains(chromium.driver).send_keys("k", "]", "]").perform()
+    assert chromium.texts("#chosen") == ["0.510"]
     theme = "document.documentElement.dataset.theme"
-    before = js(chromium, theme)
+    before = chromium.js(theme)
     # The last one is searched for, not obeyed.
-    ActionChains(chromium).send_keys("d", "/", "g").perform()
-    assert js(chromium, theme) != before
-    assert js(chromium, "document.activeElement.id") == "search"
-    assert texts(chromium, "[role=tab][aria-selected=true]") == ["Pairs"]
+    ActionChains(chromium.driver).send_keys("d", "/", "g").perform()
+    assert chromium.js(theme) != before
+    assert chromium.js("document.activeElement.id") == "search"
+    assert chromium.texts("[role=tab][aria-selected=true]") == ["Pairs"]
 
 
 def test_a_name_is_selected_without_opening_its_row_and_copied_byte_for_byte(chromium, tmp_path):
     from selenium.webdriver import ActionChains
 
-    opened(chromium, page_of([b"a\tb.txt", b"plain.txt"], [(0, 1, 0.9)])[1])
-    copying = "navigator.clipboard.writeText = async (text) => copied.push(text)"
-    chromium.execute_script(f"window.copied = []; {copying}")
-    click(chromium, "#list .copy")
-    assert js(chromium, "copied") == ["a\tb.txt"]
-    name = chromium.find_element("css selector", "#list .name")
-    drag = ActionChains(chromium).move_to_element_with_offset(name, -15, 0).click_and_hold()
+    chromium.open(page_of([b"a\tb.txt", b"plain.txt"], [(0, 1, 0.9)])[1])
+    chromium.js("navigator.clipboard.writeText = async (text) => window.copied = text")
+    chromium.click("#list .copy")
+    assert chromium.js("copied") == "a\tb.txt"
+    name = chromium.driver.find_element("css selector", "#list .name")
+    drag = ActionChains(chromium.driver).move_to_element_with_offset(name, -15, 0).click_and_hold()
     drag.move_by_offset(25, 0).release().perform()
-    assert js(chromium, "getSelection().toString()") in r"a\tb.txt"
-    assert js(chromium, "getSelection().isCollapsed") is False
-    assert not texts(chromium, ".inside")
-    chromium.execute_script("getSelection().removeAllRanges()")
-    ActionChains(chromium).click(name).perform()
-    assert texts(chromium, ".inside")
-
-
-def downloads(chromium, folder, *buttons):
-    """Click buttons that save files, and return what was saved."""
-    folder.mkdir()
-    allowed = {"behavior": "allow", "downloadPath": str(folder)}
-    chromium.execute_cdp_cmd("Browser.setDownloadBehavior", allowed)
-    saved = []
-    for button in buttons:
-        # With the mouse: a page that saves many files by itself is stopped.
-        chromium.find_element("css selector", button).click()
-        ending = "jsonl" if button == "#save-accepted" else "txt"
-        path = folder / f"{button.removeprefix('#save-')}.{ending}"
-        for _ in range(200):
-            if path.exists() and not list(folder.glob("*.crdownload")):
-                break
-            time.sleep(0.05)
-        saved.append(path.read_bytes())
-        path.unlink()
-    return saved
+    assert chromium.js("getSelection().toString()") in r"a\tb.txt"
+    assert chromium.js("getSelection().isCollapsed") is False
+    assert not chromium.texts(".inside")
+    chromium.js("getSelection().removeAllRanges()")
+    ActionChains(chromium.driver).click(name).perform()
+    assert chromium.texts(".inside")
 
 
 def test_names_are_saved_byte_for_byte(chromium, tmp_path):
     names = [b"a\xff", b"b c", b"d\te", "é".encode(), b"line\nbreak", b"x", b"y"]
     triples = [(i, i + 1, 0.9 if i < 4 else 0.6) for i in range(6)]
-    opened(chromium, page_of(names, triples + [(0, i, 0.9) for i in (2, 3, 4)])[1])
-    set_threshold(chromium, 0.8)
-    drop, keep = downloads(chromium, tmp_path / "saved", "#save-drop", "#save-keep")
+    chromium.open(page_of(names, triples + [(0, i, 0.9) for i in (2, 3, 4)])[1])
+    chromium.set_threshold(0.8)
+    drop, keep = chromium.download("#save-drop", "#save-keep")
     assert drop == b"b c\nd\te\n\xc3\xa9\nline\nbreak\n"
     assert keep == b"a\xff\nx\ny\n"
     said = "some names hold tabs or newlines: lines are ambiguous; use -0"
     command = "lshdup clusters -t 0.8 --emit keep{} > keep.txt"
-    assert texts(chromium, "#warning, #command") == [said, command.format("")]
-    click(chromium, "#nul")
-    (drop,) = downloads(chromium, tmp_path / "with NUL", "#save-drop")
+    assert chromium.texts("#warning, #command") == [said, command.format("")]
+    chromium.click("#nul")
+    (drop,) = chromium.download("#save-drop")
     assert drop == b"b c\0d\te\0\xc3\xa9\0line\nbreak\0"
-    assert texts(chromium, "#warning, #command") == ["", command.format(" -0")]
+    assert chromium.texts("#warning, #command") == ["", command.format(" -0")]
     buttons = [f"Save names to {what}" for what in ("keep (3)", "drop (4)")]
-    assert texts(chromium, "#save-drop, #save-keep") == buttons
+    assert chromium.texts("#save-drop, #save-keep") == buttons
 
 
 def test_pairs_of_no_duplicates_are_saved_as_lines_of_pairs(chromium, tmp_path):
-    opened(chromium, page_of([b"a\xff", b"b\tc", "é".encode()], [(0, 1, 0.9), (0, 2, 0.8)])[1])
+    chromium.open(page_of([b"a\xff", b"b\tc", "é".encode()], [(0, 1, 0.9), (0, 2, 0.8)])[1])
     hidden = "document.getElementById('accepted').hidden"
-    assert js(chromium, hidden)
-    click(chromium, "#list .toggle", "#list .inside .toggle", ".accept")
-    assert texts(chromium, "#save-accepted") == ["Save 1 pair of no duplicates"]
-    click(chromium, "#pairs", "#list .toggle")
-    assert js(chromium, "document.querySelector('.accept').getAttribute('aria-pressed')") == "true"
-    click(chromium, "#list > li:last-child .toggle", "#list > li:last-child .accept")
-    (saved,) = downloads(chromium, tmp_path / "saved", "#save-accepted")
+    assert chromium.js(hidden)
+    chromium.click("#list .toggle", "#list .inside .toggle", ".accept")
+    assert chromium.texts("#save-accepted") == ["Save 1 pair of no duplicates"]
+    chromium.click("#pairs", "#list .toggle")
+    assert chromium.js("document.querySelector('.accept').getAttribute('aria-pressed')") == "true"
+    chromium.click("#list > li:last-child .toggle", "#list > li:last-child .accept")
+    (saved,) = chromium.download("#save-accepted")
     assert saved == b'{"a":"a\xff","b":"b\\tc"}\n{"a":"a\xff","b":"\xc3\xa9"}\n'
-    click(chromium, ".accept", "#list > li:last-child .accept")
-    assert js(chromium, hidden)
+    chromium.click(".accept", "#list > li:last-child .accept")
+    assert chromium.js(hidden)
 
 
 def test_what_is_the_same_is_said(chromium, tmp_path):
     names = [b"a", b"a.copy", b"b", b"b.HTML", b"c", b"c.sorted", b"c.copy"]
     duplicate_of, same = [0, 0, 2, 2, 4, 4, 4], [2, 2, 2, 1, 2, 0, 2]
     page = page_of(names, [(0, 2, 0.9)], duplicate_of=duplicate_of, same=same)[1]
-    opened(chromium, page)
-    set_threshold(chromium, 1)
+    chromium.open(page)
+    chromium.set_threshold(1)
     shingles = "the same shingles, another text"
-    badges = texts(chromium, "#list > li > .row > .badge")
+    badges = chromium.texts("#list > li > .row > .badge")
     assert badges == [shingles, "same bytes", "same text"]
-    click(chromium, "#list .toggle")
-    badges = texts(chromium, ".inside .badge")
+    chromium.click("#list .toggle")
+    badges = chromium.texts(".inside .badge")
     assert badges == ["kept, 10 shingles", shingles, "same bytes"]
-    set_threshold(chromium, 0.5)
-    click(chromium, "#list .toggle")
-    assert texts(chromium, ".inside .score") == ["", "1", "0.9000", "0.9000"]  # to the kept one
-    badges = texts(chromium, ".inside .badge")[1:]
+    chromium.set_threshold(0.5)
+    chromium.click("#list .toggle")
+    assert chromium.texts(".inside .score") == ["", "1", "0.9000", "0.9000"]  # to the kept one
+    badges = chromium.texts(".inside .badge")[1:]
     assert badges == ["same bytes", "10 shingles", "same text as the one above"]
-    set_threshold(chromium, 1)
-    enter(chromium, "which", "bytes", "change")
-    assert texts(chromium, "#list .name") == ["a"]
-    click(chromium, "#pairs")
-    assert texts(chromium, "#list .name") == ["a", "a.copy"]
+    chromium.set_threshold(1)
+    chromium.enter("which", "bytes", "change")
+    assert chromium.texts("#list .name") == ["a"]
+    chromium.click("#pairs")
+    assert chromium.texts("#list .name") == ["a", "a.copy"]
 
 
 def test_a_cut_list_says_so_and_its_files_are_whole(chromium, tmp_path):
     names = [f"{i:02}".encode() for i in range(20)]
     triples = [(i, i + 1, 0.9) for i in range(0, 20, 2)]
-    opened(chromium, page_of(names, triples, most=6)[1])
-    counts = texts(chromium, "#n-pairs, #n-groups, #n-beside, #count")
+    chromium.open(page_of(names, triples, most=6)[1])
+    counts = chromium.texts("#n-pairs, #n-groups, #n-beside, #count")
     assert counts == [*["10"] * 3, "3 of 10 groups"]
-    cut = texts(chromium, "#cut")[0]
+    cut = chromium.texts("#cut")[0]
     assert cut.startswith("Listed here: 3 of 10 groups, the largest first.")
     assert "--most 20 lists all" in cut
-    (saved,) = downloads(chromium, tmp_path / "saved", "#save-drop")
+    (saved,) = chromium.download("#save-drop")
     assert saved.splitlines() == [b"%02d" % i for i in range(1, 20, 2)]
-    click(chromium, "#pairs")
-    assert texts(chromium, "#count") == ["6 of 10 rows"]
-    assert js(chromium, "document.getElementById('cut').hidden") is False
+    chromium.click("#pairs")
+    assert chromium.texts("#count") == ["6 of 10 rows"]
+    assert chromium.js("document.getElementById('cut').hidden") is False
 
 
 def test_labels_stand_beside_the_bars(chromium, tmp_path):
     """No label of the vertical axis lies on a bar, and each is as high as its rule."""
     triples = [(i, i + 1, 0.5 + 0.01 * (i % 40)) for i in range(0, 100, 2)]
-    opened(chromium, page_of([b"%02d" % i for i in range(101)], triples)[1])
+    chromium.open(page_of([b"%02d" % i for i in range(101)], triples)[1])
     every = "[...document.querySelectorAll(arguments[0])]"
     boxes = f"{every}.map((each) => each.getBoundingClientRect().toJSON())"
     selectors = ("#scale span", ".rule", "#histogram")
-    marks, rules, (bars,) = (js(chromium, boxes, each) for each in selectors)
+    marks, rules, (bars,) = (chromium.js(boxes, each) for each in selectors)
     assert len(marks) == len(rules) > 1
     for mark, rule in zip(marks, rules, strict=True):
         assert mark["right"] <= bars["left"]
@@ -466,15 +402,15 @@ def test_variants_are_those_of_the_members_at_the_threshold(chromium, tmp_path):
     triples = [(0, 1, 0.9), (0, 2, 0.8), (0, 3, 0.7)]
     variants = {0: [("it costs ", "10", " euro", "12", [1, 2]), ("in ", "May", ".", "June", [3])]}
     same = {(0, member): [("=", "text")] for member in (1, 2, 3)}
-    opened(chromium, page_of(names, triples, Differences(same, variants, {None: ""}))[1])
-    click(chromium, "#list .toggle", "#list .inside .toggle")
-    assert texts(chromium, ".variants .toggle") == ["2 ×", "1 ×"]
-    assert texts(chromium, ".variants .text") == ["it costs 1012 euro", "in MayJune."]
-    click(chromium, ".variants .toggle")
-    assert texts(chromium, ".variants .name") == ["one", "two"]
-    set_threshold(chromium, 0.8)
-    click(chromium, "#list .toggle", "#list .inside .toggle")
-    assert texts(chromium, ".variants .toggle") == ["2 ×"]
+    chromium.open(page_of(names, triples, Differences(same, variants, {None: ""}))[1])
+    chromium.click("#list .toggle", "#list .inside .toggle")
+    assert chromium.texts(".variants .toggle") == ["2 ×", "1 ×"]
+    assert chromium.texts(".variants .text") == ["it costs 1012 euro", "in MayJune."]
+    chromium.click(".variants .toggle")
+    assert chromium.texts(".variants .name") == ["one", "two"]
+    chromium.set_threshold(0.8)
+    chromium.click("#list .toggle", "#list .inside .toggle")
+    assert chromium.texts(".variants .toggle") == ["2 ×"]
 
 
 def test_thousands_of_pairs_are_drawn_as_they_are_looked_at(chromium):
@@ -483,17 +419,20 @@ def test_thousands_of_pairs_are_drawn_as_they_are_looked_at(chromium):
     triples = [(2 * i, 2 * i + 1, 0.5 + i / (2 * n + 1)) for i in range(n)]
     page = page_of(names, triples)[1]
     assert len(page) < 1_200_000
-    opened(chromium, page)
-    elements = lambda: js(chromium, "document.getElementsByTagName('*').length")  # noqa: E731
+    chromium.open(page)
+    elements = lambda: chromium.js("document.getElementsByTagName('*').length")  # noqa: E731
     assert elements() < 3_000
-    assert texts(chromium, "#n-groups") == ["4,000"]
-    chromium.execute_script("window.scrollTo(0, document.body.scrollHeight)")
-    chromium.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 300))")
-    assert 60 < len(texts(chromium, "#list > li")) < 1_000
-    chromium.execute_script("for (let t = 0.5; t <= 1; t += 0.02) setThreshold(t)")
+    assert chromium.texts("#n-groups") == ["4,000"]
+    chromium.js("window.scrollTo(0, document.body.scrollHeight)")
+    chromium.driver.execute_async_script(
+        "requestAnimationFrame(() => setTimeout(arguments[0], 300))"
+    )
+    assert 60 < len(chromium.texts("#list > li")) < 1_000
+    for threshold in np.arange(0.5, 1, 0.02).tolist():
+        chromium.set_threshold(threshold)
     assert elements() < 3_000
-    set_threshold(chromium, 1)
-    assert texts(chromium, "#n-groups, #count") == ["0", "0 groups"]
+    chromium.set_threshold(1)
+    assert chromium.texts("#n-groups, #count") == ["0", "0 groups"]
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -519,14 +458,14 @@ def test_the_page_has_the_pairs_and_groups_of_the_other_commands(chromium, run, 
     differences = [sort for segments in known["passages"].values() for sort, _ in segments]
     assert {"=", "-", "+", "f"} <= set(differences)
     assert len(known["passages"]) == len(known["pairs"]["left"])
-    opened(chromium, page)
+    chromium.open(page)
     for threshold in (0.5, 0.75):
-        set_threshold(chromium, threshold)
+        chromium.set_threshold(threshold)
         rows = run("clusters --keep shortest -t", str(threshold)).rows
         order = list(dict.fromkeys((row[0], row[2]) for row in rows if row[1] == "keep"))
         counts = [sum(s >= threshold for _, _, s in expected), len(order), len(rows)]
-        assert numbers(chromium, "#n-pairs, #n-groups, #n-members") == counts
-        assert [name for _, name in order[:60]] == texts(chromium, "#list > li > .row .name")[:60]
+        assert chromium.numbers("#n-pairs, #n-groups, #n-members") == counts
+        assert [name for _, name in order[:60]] == chromium.texts("#list > li > .row .name")[:60]
         if threshold == 0.5:
             assert {names[first] for first in groups_of(known, 0)} == {name for _, name in order}
 
@@ -539,14 +478,14 @@ def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
     arguments = ["report", "d", "-t", "0.9", "-q"]
     assert b'"recurring":' not in run(*arguments).out
     page = run(*arguments, "--passages-of-corpus").out
-    opened(chromium, page)
-    (row, *_) = texts(chromium, "#recurring-list > li")
+    chromium.open(page)
+    (row, *_) = chromium.texts("#recurring-list > li")
     assert row.startswith("8 ×")
-    click(chromium, "#recurring-list .toggle")
-    assert passage.removeprefix("</")[:200] in texts(chromium, "#recurring-list .passages")[0]
-    assert len(texts(chromium, "#recurring-list .inside .name")) == 8
-    assert not texts(chromium, "#recurring-list b, #recurring-list script, #recurring-list img")
-    assert "owned" not in chromium.title
+    chromium.click("#recurring-list .toggle")
+    assert passage.removeprefix("</")[:200] in chromium.texts("#recurring-list .passages")[0]
+    assert len(chromium.texts("#recurring-list .inside .name")) == 8
+    assert not chromium.texts("#recurring-list b, #recurring-list script, #recurring-list img")
+    assert "owned" not in chromium.driver.title
 
 
 @pytest.fixture
@@ -576,33 +515,32 @@ def test_the_lists_that_are_saved_are_those_of_clusters(chromium, run, mixed, tm
         (tmp_path / "d/near").unlink()
         (tmp_path / "d/1").write_text("changed since it was read")
         options = []
-    opened(chromium, run(f"report -t 0.5 -q {arguments}", *options).out)
+    chromium.open(run(f"report -t 0.5 -q {arguments}", *options).out)
     sizes = set()
     for threshold, nul in ((0.5, False), (0.97, True)):
-        set_threshold(chromium, threshold)
+        chromium.set_threshold(threshold)
         if nul:
-            click(chromium, "#nul")
-        (line,) = texts(chromium, "#command")
+            chromium.click("#nul")
+        (line,) = chromium.texts("#command")
         *words, _, file = shlex.split(line)
         words, env = typed_of(words)
         assert ("-0" in words, file) == (nul, "keep.txt")
         lists = ["keep", "drop", "drop-files"]
-        folder = tmp_path / f"saved at {threshold}"
-        saved = downloads(chromium, folder, *(f"#save-{what}" for what in lists))
+        saved = chromium.download(*(f"#save-{what}" for what in lists))
         for what, found in zip(lists, saved, strict=True):
             words[words.index("--emit") + 1] = what
             done = run(*words, code=0 if arguments else 2, env=env)
             assert found == done.out
-            assert not nul or texts(chromium, f"#save-{what}")[0].endswith(f"({found.count(0)})")
+            assert not nul or chromium.texts(f"#save-{what}")[0].endswith(f"({found.count(0)})")
             if what == "drop":
-                warnings = texts(chromium, "#warning")[0].splitlines()
+                warnings = chromium.texts("#warning")[0].splitlines()
                 if not arguments:
                     assert warnings.pop().startswith("1 document changed or vanished since")
                 assert all(f"lshdup: warning: {warning}" in done.err for warning in warnings)
                 assert ("do not give them to `rm`" in done.err) == bool(warnings)
             rule = re.search("kept: (.*)", done.err)[1]
             said = f"Of each group one document is kept: {rule}. "
-            assert texts(chromium, "#rule")[0].startswith(said)
+            assert chromium.texts("#rule")[0].startswith(said)
         sizes.add(len(saved[0]))
     assert len(sizes) > 1
 
@@ -618,10 +556,10 @@ def test_what_was_not_compared_is_named_with_its_reason(chromium, run, mixed, tm
     }  # fmt: skip
     counts = {why: len(names) for why, names in named.items()}
     assert dict(known_of(page)["skipped"]) == counts | {"excluded by --exclude": 1}
-    opened(chromium, page)
-    assert texts(chromium, "#n-skipped") == ["11"]
-    click(chromium, "#skipped .toggle")
-    assert texts(chromium, "#skipped .inside .name") == ["d/binary"]
+    chromium.open(page)
+    assert chromium.texts("#n-skipped") == ["11"]
+    chromium.click("#skipped .toggle")
+    assert chromium.texts("#skipped .inside .name") == ["d/binary"]
     again = lists_of(known_of(run("report -q").out))["skipped"]
     assert dict(again).keys() == named.keys() - {"hidden", "symbolic link"}
 
@@ -704,8 +642,8 @@ def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
     shown = run("show", a, b, "-t", "0.5", "--format", "jsonl").lines
     kinds = [json.loads(line)["kind"] for line in shown]
     assert {kind: n for kind, (n, _) in pair["lists"].items()} == Counter(kinds)
-    opened(chromium, page)
-    click(chromium, "#folders > summary", "#folders li summary")
-    listed = texts(chromium, "#folders li li .name")
+    chromium.open(page)
+    chromium.click("#folders > summary", "#folders li summary")
+    listed = chromium.texts("#folders li li .name")
     assert len(listed) == sum(kind != "same" for kind in kinds)
-    assert texts(chromium, "#folders li summary .name") == [f"A {a}", f"B {b}"]
+    assert chromium.texts("#folders li summary .name") == [f"A {a}", f"B {b}"]

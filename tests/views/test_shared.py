@@ -22,20 +22,7 @@ from tests.conftest import RUN, write_files
 from tests.documents import list_tokens
 from tests.reference import reached, shingle_list
 from tests.running import in_terminal
-from tests.views.test_html import (
-    HOSTILE,
-    Outline,
-    click,
-    fits,
-    full_names,
-    js,
-    known_of,
-    lists_of,
-    numbers,
-    opened,
-    set_threshold,
-    texts,
-)
+from tests.views.test_html import HOSTILE, Outline, full_names, known_of, lists_of
 
 WORDS = st.one_of(
     st.lists(st.sampled_from(letters), max_size=40).map(" ".join)
@@ -183,7 +170,7 @@ def test_the_shares_are_those_of_pairs_to_the_last_digit(chromium, run, answers,
     page = run("report", *ASKED.split(), "-q").out
     assert rows_of(known_of(page)) == [(a, b, c, m, n) for a, b, c, _, m, n in listed]
     removed = set(shingle_list((tmp_path / "question.txt").read_text()))
-    opened(chromium, page)
+    chromium.open(page)
     for at, (a, b, containment, similarity, _, _) in enumerate(listed):
         sets = [set(shingle_list((tmp_path / each).read_text())) - removed for each in (a, b)]
         shares = [len(sets[0] & sets[1]) / len(each) for each in sets]
@@ -194,42 +181,42 @@ def test_the_shares_are_those_of_pairs_to_the_last_digit(chromium, run, answers,
         assert (shown["containment"], shown["similarity"]) == (containment, similarity)
         pair = "{first: names.indexOf(arguments[0]), second: names.indexOf(arguments[1]), "
         pair += "similarity: arguments[2]}"
-        of_page = js(chromium, f"sharesOf({pair})", a, b, containment)
+        of_page = chromium.js(f"sharesOf({pair})", a, b, containment)
         assert of_page == [*shares, similarity]
         a, b, score = map(decimal, (*shares, similarity))
         said = f"containment {a} of A, {b} of B, similarity {score}"
         assert said in run(*show).out.decode()
-        labels = texts(chromium, f"#list > li:nth-child({at + 1}) .share")
+        labels = chromium.texts(f"#list > li:nth-child({at + 1}) .share")
         assert [label.split()[0] for label in labels] == [a, b]
 
 
 def test_what_is_shared_stands_beside_each_other_in_the_page(chromium, run, answers, tmp_path):
     """Marked on both sides in the words of each; and no list says what to keep or to drop."""
-    opened(chromium, run("report", *ASKED.split(), "-q").out)
-    rows = [text.split(" ")[0] for text in texts(chromium, "#list .name")]
-    assert texts(chromium, "#title") == ["What documents share"]
-    assert numbers(chromium, "#n-documents, #n-pairs") == [8, len(rows) // 2]
+    chromium.open(run("report", *ASKED.split(), "-q").out)
+    rows = [text.split(" ")[0] for text in chromium.texts("#list .name")]
+    assert chromium.texts("#title") == ["What documents share"]
+    assert chromium.numbers("#n-documents, #n-pairs") == [8, len(rows) // 2]
     for gone in ("#act", "#groups", "#which"):
-        assert js(chromium, "document.querySelector(arguments[0]).offsetParent", gone) is None
-    assert not texts(chromium, "#n-groups, #n-beside")
+        assert chromium.js("document.querySelector(arguments[0]).offsetParent", gone) is None
+    assert not chromium.texts("#n-groups, #n-beside")
     at = rows.index("answers/copied.txt") // 2
-    click(chromium, "#list > li > .row > .toggle", at=at)
-    left, right = texts(chromium, ".beside .text mark:not(.moved)")
+    chromium.click("#list > li > .row > .toggle", at=at)
+    left, right = chromium.texts(".beside .text mark:not(.moved)")
     assert left.strip().isupper()
     assert re.sub(r"[^\w\s]", "", left).lower().split() == right.split()
     assert right.strip() in (tmp_path / "sources/a.txt").read_text()
     marks = "[...document.querySelectorAll('.beside .text mark')]"
-    first, second = js(chromium, f"{marks}.map((each) => each.getBoundingClientRect().left)")[:2]
+    first, second = chromium.js(f"{marks}.map((each) => each.getBoundingClientRect().left)")[:2]
     assert first < second
     colour = "getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
-    assert js(chromium, colour, ".beside mark") != js(chromium, colour, ".beside .rest")
-    assert "What is inheritance" not in "".join(texts(chromium, ".beside mark"))
+    assert chromium.js(colour, ".beside mark") != chromium.js(colour, ".beside .rest")
+    assert "What is inheritance" not in "".join(chromium.texts(".beside mark"))
     at = rows.index("answers/moved.txt") // 2
-    click(chromium, "#list > li > .row > .toggle", at=at)
-    both = texts(chromium, f"#list > li:nth-child({at + 1}) .beside mark:not(.moved)")
+    chromium.click("#list > li > .row > .toggle", at=at)
+    both = chromium.texts(f"#list > li:nth-child({at + 1}) .beside mark:not(.moved)")
     assert [len(each.split()) for each in both] == [75] * 4
-    set_threshold(chromium, 1)
-    assert texts(chromium, "#count") == ["0 rows"]
+    chromium.set_threshold(1)
+    assert chromium.texts("#count") == ["0 rows"]
 
 
 def test_a_page_of_shared_texts_does_nothing_with_names_and_texts(chromium, run, tmp_path):
@@ -249,15 +236,15 @@ def test_a_page_of_shared_texts_does_nothing_with_names_and_texts(chromium, run,
         page = run("report -t 0.3 -q --no-store --encoding latin-1", *command).out
         known = known_of(page)
         assert all(name.isprintable() for name in full_names(known))
-        opened(chromium, page)
+        chromium.open(page)
         for at in range(12):
-            click(chromium, "#list > li > .row > .toggle", at=at)
-        assert "owned" not in chromium.title
-        assert not texts(chromium, "#list b, #list script, #list img")
-        marks = texts(chromium, ".beside mark")
+            chromium.click("#list > li > .row > .toggle", at=at)
+        assert "owned" not in chromium.driver.title
+        assert not chromium.texts("#list b, #list script, #list img")
+        marks = chromium.texts(".beside mark")
         assert any("</script><script>" in each for each in marks)
         assert all(line.isprintable() for each in marks for line in each.split("\n"))
-        assert fits(chromium)
+        assert chromium.fits()
         assert {"img", "iframe", "link"} & set(Outline(page).tags) == {"link"}
         saved = {name.encode("latin-1").rpartition(b"/")[2] for name in lists_of(known)["names"]}
         assert saved == {*names}
@@ -311,16 +298,16 @@ def test_what_is_gone_is_said_and_shows_nothing(chromium, run, tmp_path):
     (tmp_path / "e/b").write_text(words(0, 70))
     done = run("report d --against kept -t 0.5 --no-store")
     assert "2 documents of OTHER in this answer changed or vanished" in done.err
-    opened(chromium, done.out)
-    assert "2 documents changed or vanished" in texts(chromium, "#what")[0]
-    badges = texts(chromium, "#list > li > .row > .badge")
+    chromium.open(done.out)
+    assert "2 documents changed or vanished" in chromium.texts("#what")[0]
+    badges = chromium.texts("#list > li > .row > .badge")
     assert any("by estimate" in each for each in badges)
     for at in range(9):
-        click(chromium, "#list > li > .row > .toggle", at=at)
-    notes = texts(chromium, ".passages > p.note")
+        chromium.click("#list > li > .row > .toggle", at=at)
+    notes = chromium.texts(".passages > p.note")
     assert len(notes) == 6
     assert all("changed or vanished since it was compared" in note for note in notes)
-    assert len(texts(chromium, ".beside")) == 3
+    assert len(chromium.texts(".beside")) == 3
 
 
 def test_a_page_of_shared_texts_is_below_8_megabytes(run, tmp_path):
