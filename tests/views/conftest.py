@@ -78,6 +78,13 @@ class Page:
     def set_threshold(self, value):
         self.js("setThreshold(arguments[0])", value)
 
+    def play(self, *steps):
+        """Do what a step begins with, thresholds and clicks; then texts are those at its end."""
+        for *acts, selector, expected in steps:
+            for act in acts:
+                (self.click if isinstance(act, str) else self.set_threshold)(act)
+            assert self.texts(selector) == expected, (acts, selector)
+
     def fits(self):
         """Whether no name and no line makes the page wider than the window."""
         root = "document.documentElement"

@@ -22,7 +22,7 @@ from tests.conftest import RUN, write_files
 from tests.documents import list_tokens
 from tests.reference import reached, shingle_list
 from tests.running import in_terminal
-from tests.views.test_html import HOSTILE, Outline, full_names, known_of, lists_of
+from tests.views.test_html import HOSTILE, elements, full_names, known_of, lists_of
 
 WORDS = st.one_of(
     st.lists(st.sampled_from(letters), max_size=40).map(" ".join)
@@ -245,7 +245,7 @@ def test_a_page_of_shared_texts_does_nothing_with_names_and_texts(chromium, run,
         assert any("</script><script>" in each for each in marks)
         assert all(line.isprintable() for each in marks for line in each.split("\n"))
         assert chromium.fits()
-        assert {"img", "iframe", "link"} & set(Outline(page).tags) == {"link"}
+        assert {"img", "iframe", "link"} & {node.tag for node in elements(page)} == {"link"}
         saved = {name.encode("latin-1").rpartition(b"/")[2] for name in lists_of(known)["names"]}
         assert saved == {*names}
 
