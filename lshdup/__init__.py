@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from lshdup.api import LSH, Index, MinHash, NearDuplicates, dedupe
-    from lshdup.version import __version__
+    from lshdup.base.version import __version__
 
 __all__ = ["LSH", "Index", "MinHash", "NearDuplicates", "__version__", "dedupe"]
 
@@ -20,7 +20,7 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> "Any":
     if name == "__version__":
-        from lshdup.version import __version__
+        from lshdup.base.version import __version__
 
         return __version__
     if name in __all__:

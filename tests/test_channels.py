@@ -13,7 +13,7 @@ import tomllib
 import pytest
 from packaging.requirements import Requirement
 
-from lshdup.version import __version__
+from lshdup.base.version import __version__
 from tests.conftest import ROOT, require, write_files
 from tests.running import clean_environment
 

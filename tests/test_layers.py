@@ -16,7 +16,7 @@ from tests.conftest import ROOT, write_files
 #: only from lines above its own; within a line nothing imports anything. Inside a package only
 #: circles are forbidden.
 LAYERS = """
-errors kernels version
+errors kernels
 base
 params
 text

@@ -16,11 +16,11 @@ import click
 
 from lshdup.base.atomic import describe_kept, remove_own_temporary_files
 from lshdup.base.system import address_space
+from lshdup.base.version import __version__
 from lshdup.base.wording import printable
 from lshdup.cli.commands import COMMANDS
 from lshdup.cli.console import Console, close_stdout
 from lshdup.errors import INTERRUPTED, OK, TROUBLE, LshdupError
-from lshdup.version import __version__
 
 
 def load_command(name: str) -> click.Command:

@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 
 import click
 
+from lshdup.base.version import __version__
 from lshdup.base.wording import Cell, json_cell, utf8_text
 from lshdup.cli.columns import VERSION, Columns
 from lshdup.sources.parquet import import_pyarrow
-from lshdup.version import __version__
 
 _Piece = Sequence[Sequence[Cell]]
 

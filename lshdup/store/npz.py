@@ -25,8 +25,8 @@ from lshdup.base.atomic import Folder
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
 from lshdup.base.system import release
+from lshdup.base.version import __version__
 from lshdup.errors import ArtifactError, ParameterError
-from lshdup.version import __version__
 
 #: Increased whenever an older lshdup would misread a newer artifact.
 FORMAT_VERSION = 10

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.version import __version__
 from lshdup.base.wording import count_of, decimal, printable
 from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
@@ -21,7 +22,6 @@ from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList, find_in_lists
 from lshdup.sources.text_batches import read_batch
 from lshdup.text.decoding import find_offsets
-from lshdup.version import __version__
 from lshdup.views.changes import ALIKE
 from lshdup.views.comparison import align_tokens
 

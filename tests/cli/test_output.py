@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lshdup.base.atomic import check_writable
+from lshdup.base.version import __version__
 from lshdup.cli.columns import LISTINGS, LISTS, OPTIONAL, SHARE, columns_of
 from lshdup.cli.layouts import table
 from lshdup.cli.output import FORMATS, Target, cut_pieces
-from lshdup.version import __version__
 from tests import golden
 from tests.cli.test_streams import in_bash
 from tests.conftest import part, require, write_files

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from lshdup.base.atomic import remove_own_temporary_files, temporary_folder
+from lshdup.base.version import __version__
 from lshdup.base.wording import join_names, printable
 from lshdup.cli.help import amend, define, refuse
 from lshdup.cli.main import explain
@@ -23,7 +24,6 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import OK, InputError, LshdupError, ParameterError
-from lshdup.version import __version__
 
 #: Seconds in which a question that is cancelled at the end of the input ends.
 _PATIENCE = 2.0

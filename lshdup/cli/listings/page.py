@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
+from lshdup.base.version import __version__
 from lshdup.base.wording import count_of, printable, quote_command
 from lshdup.cli.commands.clusters import command as clusters_command
 from lshdup.cli.console import Console
@@ -41,7 +42,6 @@ from lshdup.lsh.candidates import documents_to_compare
 from lshdup.params import ClusterParams, PassageParams, ShingleParams
 from lshdup.shingling.inspection import locate_shingles, locate_tokens
 from lshdup.sources.document_list import DocumentList
-from lshdup.version import __version__
 from lshdup.views import html
 from lshdup.views.comparison import align_tokens, find_shared
 from lshdup.views.pair_view import Differences, Text, escape, find_differences, shorten
