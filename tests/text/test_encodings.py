@@ -2,7 +2,7 @@
 
 import gzip
 import random
-from itertools import islice
+from itertools import count, islice
 
 import pytest
 from hypothesis import given, settings
@@ -67,33 +67,22 @@ def slices(text, codec, length, rng):
     text = text.encode(codec, "ignore").decode(codec)
     many = max(1, length * len(text) // len(text.encode(codec)))
     endless = text * (1 + -(-many // len(text)))
-    while True:
-        start = rng.randrange(len(text))
-        piece = endless[start : start + many]
-        if not piece.isascii():
-            yield piece
+    starts = (rng.randrange(len(text)) for _ in count())
+    pieces = (endless[start : start + many] for start in starts)
+    return (piece for piece in pieces if not piece.isascii())
 
 
-def is_utf8(data):
-    return "\ufffd" not in data.decode("utf-8", "replace")
-
-
-def right(pairs):
-    """How many of the first eight such (bytes, text) are read as that text."""
-    pairs = islice((pair for pair in pairs if not is_utf8(pair[0])), SAMPLES)
-    return sum(decode(data, b"a").utf8.decode() == text for data, text in pairs)
-
-
-def measured(key, length):
+def examples(key, length):
+    """Bytes without end, each with the text that they are to be read as."""
     rng = random.Random(f"{key} {length}")
     name, what = key if isinstance(key, tuple) else ("eng", key)
     if key in RECOGNISED:
-        pieces = slices(declaration(name), what, length, rng)
-        return right((piece.encode(what), piece) for piece in pieces)
+        return ((each.encode(what), each) for each in slices(declaration(name), what, length, rng))
     if key in STRAY:
-        return right((data, data.decode("cp1252")) for data in with_stray_letters(key, length, rng))
-    spoilt = with_bad_bytes(name, what, length, rng)
-    return right((data, data.decode("utf-8", "replace")) for data in spoilt)
+        found = with_stray_letters(key, length, rng)
+        return ((data, data.decode("cp1252")) for data in found)
+    found = with_bad_bytes(name, what, length, rng)
+    return ((data, data.decode("utf-8", "replace")) for data in found)
 
 
 def with_stray_letters(stray, length, rng):
@@ -122,8 +111,13 @@ def with_bad_bytes(name, bad, length, rng):
 @pytest.mark.parametrize("key", [*RECOGNISED, *STRAY, *BAD], ids=str)
 def test_shares_of_right_guesses(key):
     """Of real texts in encodings from before UTF-8, and in ASCII or UTF-8 but for a few bytes."""
-    expected = {**RECOGNISED, **STRAY, **BAD}[key]
-    found = [measured(key, length) for length in LENGTHS]
+    expected, found = {**RECOGNISED, **STRAY, **BAD}[key], []
+    for length in LENGTHS:
+        pairs = (
+            each for each in examples(key, length) if "\ufffd" in each[0].decode("utf-8", "replace")
+        )
+        right = (decode(data, b"a").utf8.decode() == text for data, text in islice(pairs, SAMPLES))
+        found.append(sum(right))
     assert all(there >= least for there, least in zip(found, expected, strict=True)), found
 
 
@@ -168,7 +162,7 @@ def test_koi8_is_not_half_width_katakana():
 
 def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted():
     text = "Größe und Übermut tun selten gut, sagten fünf müde Übersetzer. "
-    for data, count in {
+    for data, bad in {
         text.encode() + b"\xc3": 1,
         (text + "漢").encode()[:-1]: 2,
         text.encode()[3:]: 1,
@@ -177,7 +171,7 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
         b"\xef\xbb\xbf" + b"plain \xff words" * 2 + b" and so on" * 20: 2,
     }.items():
         made = decode(data, b"a")
-        what = "1 byte is" if count == 1 else f"{count} bytes are"
+        what = "1 byte is" if bad == 1 else f"{bad} bytes are"
         assert (made.encoding, made.codec) == (f"utf-8, {what} not UTF-8", "utf-8"), data
         assert made.utf8 == data.decode("utf-8", "replace").removeprefix("\ufeff").encode()
     spoilt = f"<!doctype html><body><p>{text}\udcff<p>{text}".encode("utf-8", "surrogateescape")
@@ -189,18 +183,16 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
     assert forced.reason == Reason.UNDECODABLE
 
 
-@pytest.mark.parametrize("data", [
-    "Ã© é".encode("cp1252"), "CAFÉ» était fermé".encode("cp1252"), b"plain \xff words",
-    b"\xef\xbb\xbfplain \xff words", b"",
-])  # fmt: skip
-def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding(data):
-    assert encodings.count_invalid_utf8(data) == 0
+def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
+    texts = ["Ã© é".encode("cp1252"), "CAFÉ» était fermé".encode("cp1252"), b"plain \xff words"]
+    for data in (*texts, b"\xef\xbb\xbfplain \xff words", b""):
+        assert encodings.count_invalid_utf8(data) == 0
 
 
 FOREIGN = st.characters(min_codepoint=0x80, exclude_categories=["Cs"])
 
 
-@settings(max_examples=many(200), deadline=None)
+@settings(max_examples=many(200))
 @given(st.text(FOREIGN, min_size=12), st.text(max_size=200), st.data())
 def test_one_bad_byte_is_found_in_any_text(foreign, rest, data):
     text = f"{foreign}{rest}".encode()

@@ -2,16 +2,10 @@
 
 from pathlib import Path
 
-from lshdup.params import DocumentParams
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
-from tests.conftest import killed_behind_segments, open_workspace, write_files
+from tests.conftest import killed_behind_segments, open_index, write_files
 
 LATIN = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
 RUSSIAN = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
-
-
-REQUEST = Request((b"d",), DocumentParams(), {})
 EXPECTED = {b"d/3latin.txt": "cp1252", b"d/5koi.txt": "koi8_r"}
 EXPECTED |= {b"d/cut.txt": "utf-8, 1 byte is not UTF-8"}
 
@@ -23,10 +17,9 @@ def test_a_run_that_was_killed_is_resumed_with_them(here):
     contents |= {"cut.txt": LATIN.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
     write_files("d", contents | {"zip": b"PK\x03\x04 but no more"})
     killed_behind_segments("pairs", "d", batch=3, parts=3)
-    load_or_build_index(open_workspace("undisturbed"), REQUEST, save=True)
+    open_index("undisturbed", [b"d"])
     said = []
-    resumed = open_workspace(".lshdup", said.append)
-    collection = load_or_build_index(resumed, REQUEST, save=True).collection
+    collection = open_index(".lshdup", [b"d"], said.append)[1].collection
     assert any("of an interrupted run are not read again" in line for line in said)
     names = collection.documents.names.strings_at(collection.notes.guess_documents)
     guesses = [guess.decode() for guess in collection.notes.guesses]
