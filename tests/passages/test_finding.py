@@ -3,7 +3,6 @@
 import itertools
 import random
 import re
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -97,13 +96,8 @@ def anchors_of(document, least, hashes):
     """Positions that winnowing selects: of each window the last of the smallest hashes."""
     gram, window = plan_grams(least)
     values = [hashes[tuple(document[t : t + gram])] for t in range(len(document) - gram + 1)]
-    chosen = set()
-    queue = deque(maxlen=window)
-    for t, value in enumerate(values):
-        queue.append((value, -t))
-        if len(queue) == window:
-            chosen.add(-min(queue)[1])
-    return sorted(chosen)
+    windows = (range(t, t + window) for t in range(len(values) - window + 1))
+    return sorted({min(each, key=lambda t: (values[t], -t)) for each in windows})
 
 
 tokens = st.integers(0, 3)
@@ -141,9 +135,9 @@ def test_what_one_document_says_again_and_again(times):
     """A run is no longer than from one of its places to the next in the same document."""
     once = list(range(12))
     document = [7, *once * int(times), *once[: int(times % 1 * 12)], 8]
-    expected = obvious_passages([document, [9, *once]], 5)
-    assert found_passages([document, [9, *once]], 5) == expected
-    assert found_passages([document], 5) == obvious_passages([document], 5)
+    for documents in ([document], [document, [9, *once]]):
+        expected = obvious_passages(documents, 5)
+        assert found_passages(documents, 5) == expected
     assert len(expected[0][1]) == int(times) + 1
 
 
@@ -152,27 +146,29 @@ def test_quotations_that_begin_and_end_anywhere(seed):
     """Pieces of one long text, each in more documents than those around it, or in fewer."""
     chance = random.Random(seed)
     text = [chance.randrange(10**6) for _ in range(120)]
-    documents = []
-    for _ in range(12):
-        document = []
+    documents = [[] for _ in range(12)]
+    for document in documents:
         for _ in range(chance.randrange(1, 4)):
             start = chance.randrange(100)
             document += [chance.randrange(10**6), *text[start : start + chance.randrange(5, 90)]]
-        documents.append(document)
     least = chance.choice([4, 8, 12])
     assert found_passages(documents, least) == obvious_passages(documents, least)
 
 
-def test_passages_are_found_with_room_for_one_group_at_a_time(monkeypatch):
+def quotations():
+    """Fifteen documents of four pieces of one text, each with a token of its own behind it."""
     chance = random.Random(5)
     text = [chance.randrange(10**6) for _ in range(200)]
     starts = [[chance.randrange(160) for _ in range(4)] for _ in range(15)]
-    documents = [[t for at in each for t in (*text[at : at + 40], at)] for each in starts]
-    expected = obvious_passages(documents, 6)
+    return [[t for at in each for t in (*text[at : at + 40], at)] for each in starts]
+
+
+def test_passages_are_found_with_room_for_one_group_at_a_time(monkeypatch):
+    expected = obvious_passages(quotations(), 6)
     assert len(expected) > 50
     monkeypatch.setattr(finding, "AT_ONCE", 1)
     monkeypatch.setattr(finding, "GROUPS_AT_ONCE", 1 << 20)
-    assert found_passages(documents, 6) == expected
+    assert found_passages(quotations(), 6) == expected
 
 
 @given(texts(), st.integers(2, 14), st.sampled_from([1, 2, 3, 7]))
@@ -312,10 +308,7 @@ def test_places_of_a_passage_with_gaps_differ_in_gaps_only(data, gap):
     for n in range(4):
         start = chance.randrange(60)
         copy = text[start : start + chance.randrange(20, 60)]
-        for i in range(len(copy)):
-            if chance.random() < 0.1:
-                copy[i] = 100 + n
-        documents.append(copy)
+        documents.append([token if chance.random() > 0.1 else 100 + n for token in copy])
     found = found_passages(documents, 20, gap=gap)
     for size, places in found:
         assert size >= 20
@@ -362,8 +355,7 @@ def test_repeats_are_all_places_but_one(drawn, order, split, origins):
     runs = find_repeats(passages_of(drawn), np.array(order), split, of)
     columns = (runs.documents, runs.first, runs.sizes)
     listed = list(zip(*(each.tolist() for each in columns), strict=True))
-    found = [(document, first + at) for document, first, n in listed for at in range(n)]
-    assert found == sorted(expected)
+    assert sorted(expected) == [(d, first + at) for d, first, n in listed for at in range(n)]
     for (document, first, n), (following, begin, _) in itertools.pairwise(listed):
         assert document < following or first + n < begin, "two runs touch"
 
