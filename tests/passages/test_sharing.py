@@ -1,7 +1,6 @@
 """Pairs of documents that share passages, against every diagonal of every pair."""
 
 import itertools
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from lshdup.passages import sharing
 from lshdup.passages.anchors import Texts
 from lshdup.passages.sharing import find_cover, find_sharing_pairs
 from tests.conftest import many
-from tests.passages.test_finding import find_anchors, quotations, sequences_of, texts
+from tests.passages.test_finding import chains, find_anchors, quotations, sequences_of, texts
 
 
 def sharing_pairs(documents, params, origins=(), order=None, threshold=0.0, jobs=1, memory=1 << 30):
@@ -31,17 +30,6 @@ def sharing_pairs(documents, params, origins=(), order=None, threshold=0.0, jobs
     columns = found.left_tokens, found.right_tokens, found.longest, found.passages
     columns = [found.pairs >> 32, found.pairs % 2**32, *columns]
     return list(zip(*(each.tolist() for each in columns), strict=True))
-
-
-def chains(a, b, gram, gap):
-    """Begin in both and tokens of what is equal but for gaps, on every diagonal of two texts."""
-    for shift in range(-len(a) + 1, len(b)):
-        i, j = max(-shift, 0), max(shift, 0)
-        same = "".join("01"[x == y] for x, y in zip(a[i:], b[j:], strict=False))
-        runs = [run.span() for run in re.finditer(f"1{{{gram},}}", same)]
-        cuts = [n for n in range(1, len(runs)) if runs[n][0] - runs[n - 1][1] > gap]
-        for first, end in itertools.pairwise([0, *cuts, len(runs)] if runs else []):
-            yield i + runs[first][0], j + runs[first][0], runs[end - 1][1] - runs[first][0]
 
 
 def rare_anchors(documents, params):
