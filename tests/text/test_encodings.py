@@ -3,6 +3,7 @@
 import gzip
 import random
 from itertools import count, islice
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.text import encodings
 from lshdup.text.decoding import decode
-from tests.conftest import ROOT, many
+from tests.conftest import ROOT, killed_behind_segments, many, open_index, write_files
 
 UDHR = ROOT / "sample_corpus" / "udhr"
 LENGTHS = (60, 300, 2000, 20_000)
@@ -254,3 +255,29 @@ def test_labels_are_those_of_the_standard_and_codecs_those_of_texts():
     for label, codec in codecs.items():
         assert label == label.lower()
         assert not codec or "abc".encode(codec).decode(codec) == "abc"
+
+
+# --- kept with documents --------------------------------------------------------------------------
+
+
+def test_a_run_that_was_killed_is_resumed_with_its_guesses(here):
+    """The next run reads none of these documents, and says the same."""
+    latin = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
+    russian = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
+    plain = (f"plain words of document {n} and so on {'again ' * n}" for n in range(8))
+    write_files("d", {f"{n}.txt": text for n, text in enumerate(plain)})
+    contents = {"3latin.txt": latin.encode("latin-1"), "5koi.txt": russian.encode("koi8_r")}
+    contents |= {"cut.txt": latin.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
+    write_files("d", contents | {"zip": b"PK\x03\x04 but no more"})
+    killed_behind_segments("pairs", "d", batch=3, parts=3)
+    open_index("undisturbed", [b"d"])
+    said = []
+    collection = open_index(".lshdup", [b"d"], said.append)[1].collection
+    assert any("of an interrupted run are not read again" in line for line in said)
+    names = collection.documents.names.strings_at(collection.notes.guess_documents)
+    expected = {b"d/3latin.txt": b"cp1252", b"d/5koi.txt": b"koi8_r"}
+    expected |= {b"d/cut.txt": b"utf-8, 1 byte is not UTF-8"}
+    assert dict(zip(names, collection.notes.guesses, strict=True)) == expected
+    for kind in ("signatures", "bands"):
+        again, expected = (Path(s, f"{kind}.npz") for s in (".lshdup", "undisturbed"))
+        assert again.read_bytes() == expected.read_bytes()
