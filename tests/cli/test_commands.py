@@ -223,7 +223,6 @@ def test_pipes(run, corpus, tmp_path):
 
 # --- help -----------------------------------------------------------------------------------------
 
-
 #: Commands that print no listing.
 PLAIN = ("index", "signatures", "shingle", "accept", "mcp")
 
