@@ -3,15 +3,12 @@
 import io
 import json
 import os
-import stat
 import unicodedata
 import zipfile
 
 import numpy as np
 import pytest
 
-from lshdup.base import atomic
-from lshdup.base.atomic import replace_file
 from lshdup.base.memory import Arrays
 from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection, ReadingNotes
@@ -251,17 +248,6 @@ def test_sets_made_with_another_unicode_version_are_made_again_or_refused(here, 
     assert open_index("s", [b"d"])[1].collection.read == 0
 
 
-@pytest.mark.parametrize("held", [True, False])
-def test_what_killed_runs_left_is_removed_under_a_lock_only(tmp_path, monkeypatch, held):
-    monkeypatch.setattr(atomic, "hold", lambda descriptor: held)
-    store = Store(tmp_path / "s")
-    store.make_writable()
-    left = tmp_path / "s/.lshdup-01234567.tmp"
-    left.write_bytes(b"of a run that may be alive")
-    with store.writing():
-        assert left.exists() != held
-
-
 def test_identity_is_of_the_names_and_of_how_sets_were_made(monkeypatch):
     one = collection_of([b"ab", b"c"])
     assert one.identity == collection_of([b"ab", b"c"]).identity
@@ -291,20 +277,6 @@ def test_an_artifact_is_loaded_again_only_if_another_one_is_there(run, tmp_path)
     store.path("signatures").write_bytes(b"junk")
     with pytest.raises(ArtifactError, match="damaged"):
         store.load_collection("signatures")
-
-
-def test_the_folder_is_synced_after_a_file_was_replaced(tmp_path, monkeypatch):
-    synced, fsync = [], os.fsync
-
-    def noted(descriptor):
-        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        synced.append((is_folder, (tmp_path / "a").exists()))
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", noted)
-    with replace_file(tmp_path / "a") as file:
-        file.write(b"all of it")
-    assert synced == [(False, False), (True, True)]
 
 
 def test_signatures_are_mapped_where_the_system_cannot_allocate(tmp_path, monkeypatch):
