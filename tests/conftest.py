@@ -61,7 +61,6 @@ settings.register_profile("ci", derandomize=not _SEED, print_blob=True, **_OPTIO
 settings.register_profile("own", print_blob=True, **_OPTIONS)
 settings.load_profile("ci" if os.environ.get("CI") else "own")
 
-
 #: Seconds after which a test that has not ended ends the run, with its name and where it hangs.
 HUNG, LONG_HUNG = 300, 1800
 
@@ -88,7 +87,6 @@ def pytest_collection_finish():
 
 #: The module for zstd: of the standard library, or its backport.
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-
 
 #: Why a test may be skipped where LSHDUP_REQUIRE is set: what CI cannot have everywhere.
 MAY_BE_SKIPPED = {
