@@ -36,7 +36,7 @@ from lshdup.workspace import comparing
 from lshdup.workspace.comparing import load_or_find_clusters
 from tests import reference
 from tests.compare.test_pairs import columns_of
-from tests.conftest import ROOT, RUN, many, open_index, part, write_files
+from tests.conftest import ROOT, RUN, many, open_index, part
 from tests.reference import path_key
 
 # --- the stage against the obvious loop -----------------------------------------------------------
