@@ -456,7 +456,6 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
 
 def test_rows_are_written_without_what_goes(two_sides, run):
     write_rows()
-    old = Path("old.jsonl").read_bytes()
     options = ("clusters", "new.jsonl", "--against", "old.jsonl", *BANDS, "--no-store")
     assert not run(*options, "--write", "out.jsonl").out
     dropped = {int(name.split(":")[1]) for name in run(*options, "--emit", "drop").lines}
@@ -465,14 +464,3 @@ def test_rows_are_written_without_what_goes(two_sides, run):
     assert Path("out.jsonl").read_text().splitlines() == kept
     names = sorted(os.listdir(b"new"))
     assert {names.index(os.path.basename(a)) + 1 for a, *_ in brute_force(0.8)} <= dropped
-    # Rows against files; and OTHER is no target, by any name.
-    run("clusters new.jsonl --against old --no-store --write b.jsonl")
-    assert Path("b.jsonl").exists()
-    os.link("old.jsonl", "same.jsonl")
-    for target, option in product(("old.jsonl", "same.jsonl"), ("--write", "-o")):
-        refused = run(*options, option, target, code=2).err
-        assert f"{option} {target} would replace --against old.jsonl" in refused
-    run("index old.jsonl --store archive")
-    refused = run(*options[:3], "archive", "--no-store", "--write", "same.jsonl", code=2).err
-    assert "--write same.jsonl would replace --against old.jsonl" in refused
-    assert Path("old.jsonl").read_bytes() == old
