@@ -4,7 +4,6 @@ import base64
 import contextlib
 import email
 import email.header
-import email.message
 import email.policy
 import quopri
 import random
@@ -40,12 +39,11 @@ def words(data, **rules):
     return text_of(data, **rules).split()
 
 
-def made(subject, body, *parts, **options):
+def made(subject, body, *parts):
     """Return a mail with a subject, a body, and parts: (content, how they are attached)."""
     message = EmailMessage()
-    if subject:
-        message["Subject"] = subject
-    message.set_content(body, **options)
+    message["Subject"] = subject
+    message.set_content(body)
     for content, how in parts:
         if how == ALTERNATIVE:
             message.add_alternative(content, subtype="html")
@@ -125,31 +123,27 @@ def test_a_mail_is_known_by_its_first_lines(kind):
 
 @pytest.mark.parametrize("kind", NO_MAILS)
 def test_a_text_that_looks_a_little_like_a_mail_is_none(kind):
-    data = NO_MAILS[kind]
-    assert not is_mail(data)
-    assert decode(data, b"a.txt", EVERY_MAIL).office == ""
+    assert not is_mail(NO_MAILS[kind])
+    assert decode(NO_MAILS[kind], b"a.txt", EVERY_MAIL).office == ""
 
 
 @pytest.mark.parametrize(
     ("name", "head", "expected"),
     [
-        (b"a.eml", "Subject: x\nMIME-Version: 1.0\n\nbody", True),
-        (b"A.EML", "Subject: x\r\nContent-Type: text/plain;\r\n\tcharset=utf-8\r\n\r\nbody", True),
-        (b"a.txt", "Subject: x\nMIME-Version: 1.0\n\nbody", False),
-        (b"a.eml", "From me\nMIME-Version: 1.0\n\nbody", True),
-        (b"a.eml", "Note: milk\n\nbody", True),
-        (b"a.eml", "Note: milk\n", False),
-        (b"a.eml", "Note: milk\nis out", False),
-        (b"a.emlx", "11 \nTo: b\n\nbody<?xml?>", True),
-        (b"a.emlx", "To: b\n\nbody", True),
-        (b"a.eml", "a note on MIME-Version: 1.0\n\nbody", False),
-        (b"a.eml", "Subject: x\nMIME-Version: 1.0\nbody without an empty line", False),
+        ("a.eml", "Subject: x\nMIME-Version: 1.0\n\nbody", True),
+        ("A.EML", "Subject: x\r\nContent-Type: text/plain;\r\n\tcharset=utf-8\r\n\r\nbody", True),
+        ("a.txt", "Subject: x\nMIME-Version: 1.0\n\nbody", False),
+        ("a.eml", "From me\nMIME-Version: 1.0\n\nbody", True),
+        ("a.eml", "Note: milk\n\nbody", True), ("a.eml", "Note: milk\n", False),
+        ("a.eml", "Note: milk\nis out", False), ("a.emlx", "11 \nTo: b\n\nbody<?xml?>", True),
+        ("a.emlx", "To: b\n\nbody", True), ("a.eml", "a note on MIME-Version: 1.0\n\nbody", False),
+        ("a.eml", "Subject: x\nMIME-Version: 1.0\nbody without an empty line", False),
     ],
-)
+)  # fmt: skip
 def test_a_name_makes_up_for_a_known_field(name, head, expected):
-    assert (mail_form(head.encode(), name, ShingleParams()) == Form.MAIL) is expected
-    if not expected:
-        assert decode(head.encode(), name).utf8 == head.encode()
+    name, data = name.encode(), head.encode()
+    assert (mail_form(data, name, ShingleParams()) == Form.MAIL) is expected
+    assert expected or decode(data, name).utf8 == data
 
 
 # --- the text -----------------------------------------------------------------------------------
@@ -158,9 +152,7 @@ def test_a_name_makes_up_for_a_known_field(name, head, expected):
 def test_the_text_is_the_subject_and_the_body():
     data = HEAD + b"X-Secret: hidden\n\nfirst line\nsecond line\n"
     assert text_of(data) == "a question\n\nfirst line\nsecond line\n"
-    assert words(data, headers=True)[:3] == ["From:", "Ann", "<ann@example.org>"]
-    assert "hidden" in words(data, headers=True)
-    assert words(data, headers=True)[-4:] == ["first", "line", "second", "line"]
+    assert words(data, headers=True) == data.decode().split()
 
 
 #: Texts, and charsets that have their letters.
@@ -169,74 +161,75 @@ CHARSETS = {
     "日本語": "iso-2022-jp shift_jis iso-2022-jp-2 iso-2022-jp-3", "中文": "hz gb2312 big5",
     "한국어": "euc-kr iso-2022-kr",
 }  # fmt: skip
+TRANSFERS = {"8bit": bytes, "base64": base64.encodebytes, "quoted-printable": quopri.encodestring}
 
 
 @pytest.mark.parametrize(
     ("text", "charset"), [(text, each) for text in CHARSETS for each in CHARSETS[text].split()]
 )
-@pytest.mark.parametrize("transfer", ["8bit", "base64", "quoted-printable"])
+@pytest.mark.parametrize("transfer", TRANSFERS)
 def test_charsets_and_transfer_encodings_are_decoded(text, charset, transfer):
     if charset in ("utf-16", "utf-32") and transfer == "8bit":
         return
-    data = text.encode(charset)
-    if transfer == "base64":
-        data = base64.encodebytes(data)
-    elif transfer == "quoted-printable":
-        data = quopri.encodestring(data)
     head = f'Content-Type: Text/Plain; format=flowed; charset="{charset}"\n'
-    whole = HEAD + head.encode() + f"Content-Transfer-Encoding: {transfer}\n\n".encode() + data
-    assert text_of(whole).split() == ["a", "question", *text.split()]
+    head += f"Content-Transfer-Encoding: {transfer}\n\n"
+    whole = HEAD + head.encode() + TRANSFERS[transfer](text.encode(charset))
+    assert words(whole) == ["a", "question", *text.split()]
     assert words(bytes(made(text, text, ATTACHED))) == text.split() * 2
 
 
-def test_encoded_words_of_the_subject():
-    for subject, expected in [
-        (b"=?utf-8?q?Gr=C3=B6=C3=9Fe?= 3", "Größe 3"),
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        (b"=?utf-8?q?Gr=C3=B6=C3=9Fe?= 3", "Größe 3"), (b"=?no-such?q?a=E4?=", "aä"),
         (b"Re: =?ISO-8859-1?Q?a=E4?=\n =?ISO-8859-1?Q?b=F6?=", "Re: aäbö"),
         (b"=?gb2312?b?1tDOxA==?=", "中文"), (b"=?utf-8?b?broken=", "=?utf-8?b?broken="),
-        (b"=?utf-8?b?A?=", "=?utf-8?b?A?="), (b"=?no-such?q?a=E4?=", "aä"), (b"\xe4 raw", "ä raw"),
-        ("größe".encode(), "größe"),
-    ]:  # fmt: skip
-        data = b"From: a@b.c\nSubject: " + subject + b"\nTo: b@c.d\n\n"
-        assert text_of(data).strip() == expected
-    # Bytes in a field that says no charset have that of the body.
-    data = b"From: a\nSubject: \xd0\xf0\nContent-Type: text/plain; charset=koi8-r\n\n"
-    assert text_of(data).strip() == b"\xd0\xf0".decode("koi8-r")
+        (b"=?utf-8?b?A?=", "=?utf-8?b?A?="), (b"\xe4 raw", "ä raw"), ("größe".encode(), "größe"),
+        # Bytes in a field that says no charset have that of the body.
+        (b"\xd0\xf0\nContent-Type: text/plain; charset=koi8-r", b"\xd0\xf0".decode("koi8-r")),
+    ],
+)  # fmt: skip
+def test_encoded_words_of_the_subject(subject, expected):
+    assert text_of(b"From: a@b.c\nSubject: %b\nTo: b@c.d\n\n" % subject).strip() == expected
 
 
-def test_charsets_that_do_not_exist_or_do_not_fit():
-    for charset, data, expected in [
-        ("no-such", b"fine \xe4", "fine ä"), ("us-ascii", "größe".encode(), "größe"),
-        ("us-ascii", b"gr\xf6\xdfe", "größe"), ("utf-8", b"gr\xf6\xdfe", "größe"),
-        ("iso-2022-jp", "größe".encode(), "größe"), ("iso-8859-1", b"\x93quoted\x94", "“quoted”"),
-        ("punycode", b"abc-xyz", "abc-xyz"), ("zip", b"abc", "abc"),
-        ("'utf-8'", "größe".encode(), "größe"),
-        ("big5", b"\xa4\xa4\xff x", b"\xa4\xa4\xff x".decode("big5", "replace")),
-    ]:  # fmt: skip
-        head = f"Content-Type: text/plain; charset={charset}\n\n".encode()
-        assert text_of(HEAD + head + data).split("\n", 2)[2] == expected
+OF_TEXT, PACKED = "text/plain; charset=", "\nContent-Transfer-Encoding: base64"
 
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
+#: What a mail or its part says of its content, the content, and the words that are read.
+CONTENTS = [
+    # charsets that do not exist, or do not fit
+    (OF_TEXT + "no-such", b"fine \xe4", "fine ä"), (OF_TEXT + "utf-8", b"gr\xf6\xdfe", "größe"),
+    (OF_TEXT + "us-ascii", "größe".encode(), "größe"), (OF_TEXT + "zip", b"abc", "abc"),
+    (OF_TEXT + "us-ascii", b"gr\xf6\xdfe", "größe"), (OF_TEXT + "punycode", b"abc-xyz", "abc-xyz"),
+    (OF_TEXT + "iso-2022-jp", "größe".encode(), "größe"),
+    (OF_TEXT + "iso-8859-1", b"\x93quoted\x94", "“quoted”"),
+    (OF_TEXT + "'utf-8'", "größe".encode(), "größe"),
+    (OF_TEXT + "big5", b"\xa4\xa4\xff x", b"\xa4\xa4\xff x".decode("big5", "replace")),
+    # parameters that name the charset, and others that have its name
+    *((f"text/plain; {parameters}", "Привет".encode("koi8-r"), "Привет") for parameters in (
         "charset*=us-ascii''koi8-r", "charset*=\"utf-8'en'koi8-r\"",
         "x-charset=utf-8; charset=koi8-r", 'name="a; charset=big5"; charset="koi8-r"',
         'name="unfinished; charset=koi8-r', "charset=; charset=koi8-r",
-    ],
-)  # fmt: skip
-def test_the_charset_is_that_of_the_parameter(parameters):
-    head = f"Content-Type: text/plain; {parameters}\n\n".encode()
-    for data in (HEAD + head, HEAD + b"Content-Type: multipart/mixed; boundary=x\n\n--x\n" + head):
-        assert text_of(data + "Привет".encode("koi8-r")).split()[-1] == "Привет"
+    )),
+    # letters of two or four bytes, each of which is ASCII, and letters that only say so
+    *((f"{OF_TEXT}{charset}{PACKED}", base64.encodebytes("hello".encode(codec)), "hello")
+      for charset in ("utf-16le", "utf-16be", "utf-32")
+      for codec in (charset.replace("32", "32le"), "ascii")),
+    # no text, unknown kinds, an old encoding
+    *((kind + PACKED, b"AAAA", "") for kind in ("application/pdf", "image/png", "audio/x")),
+    *((kind, b"words", "words") for kind in ("text/x-other", "nonsense")),
+    ("a/b/c\nContent-Transfer-Encoding: x-uuencode", b"begin 644 a\n%:&5L;&\\*\n \nend\n", "hello"),
+    # What is damaged is read as far as it goes; without the boundary it names, as one text.
+    ("text/plain" + PACKED, b"aGVsbG8gd29ybGQ!!gYW5kIG1vc\n", "hello world and mop"),
+    ("multipart/mixed; boundary=never", b"some words", "some words"),
+]  # fmt: skip
 
 
-def test_letters_of_two_bytes_are_read_though_each_is_ascii():
-    for charset in ("utf-16le", "utf-16be", "utf-32"):
-        data = base64.encodebytes("hello".encode(charset.replace("32", "32le")))
-        head = f"Content-Type: text/plain; charset={charset}\nContent-Transfer-Encoding: base64\n\n"
-        for each in (data, b"aGVsbG8="):
-            assert words(HEAD + head.encode() + each) == ["a", "question", "hello"]
+@pytest.mark.parametrize(("kind", "content", "expected"), CONTENTS)
+def test_contents_are_read_by_what_is_said_of_them(kind, content, expected):
+    whole = f"Content-Type: {kind}\n\n".encode() + content
+    for before in (HEAD, HEAD + b"Content-Type: multipart/mixed; boundary=x\n\n--x\n"):
+        assert words(before + whole) == ["a", "question", *expected.split()]
 
 
 def test_texts_of_every_kind_are_read_unless_they_are_attached():
@@ -262,20 +255,18 @@ def test_mails_in_mails_are_read():
 def test_what_is_attached_counts_for_sameness():
     def attached(content, disposition="attachment"):
         how = {"maintype": "application", "subtype": "octet-stream", "disposition": disposition}
-        other = ("<p>another version", ALTERNATIVE)
-        return bytes(made("x", "the body", other, (content, how)))
+        return bytes(made("x", "the body", ("<p>another version", ALTERNATIVE), (content, how)))
 
     texts = [read_mail(attached(content)) for content in (b"1", b"2", b"1")]
     assert texts[0] == texts[2] != texts[1]
-    assert visible_text(texts[0]) == visible_text(texts[1])
     assert read_mail(attached(b"1", "inline")) == texts[0]
     assert read_mail(attached(b"1").replace(b"\n", b"\r\n")).replace(b"\r", b"") == texts[0]
     without = read_mail(b"Subject: x\n\nthe body\n")
     assert without not in texts
-    assert visible_text(without) == visible_text(texts[0])
-    texts = [HEAD + b"Content-Type: image/png\n\n" + picture for picture in (b"1", b"2")]
-    assert read_mail(texts[0]) != read_mail(texts[1])
-    quoted = [text.replace(b"the body", b"> the body") for text in (attached(b"1"), attached(b"2"))]
+    assert {visible_text(each) for each in texts} == {visible_text(without)}
+    pictures = [HEAD + b"Content-Type: image/png\n\n" + picture for picture in (b"1", b"2")]
+    assert read_mail(pictures[0]) != read_mail(pictures[1])
+    quoted = [attached(content).replace(b"the body", b"> the body") for content in (b"1", b"2")]
     assert len({read_mail(text, MailRules(quotes=False)) for text in quoted}) == 2
 
 
@@ -320,44 +311,31 @@ def test_quotes_and_signatures_can_be_dropped():
     assert words(HEAD + page, quotes=False) == ["a", "question", "new", "end"]
 
 
-def test_parts_of_other_kinds():
-    """What is no text is not read; what is encoded in an old way is."""
-    for kind in ("application/pdf", "image/png", "audio/x"):
-        data = HEAD + f"Content-Type: {kind}\nContent-Transfer-Encoding: base64\n\nAAAA".encode()
-        assert words(data) == ["a", "question"]
-    odd = HEAD + b"Content-Type: text/x-other\n\nwords"
-    assert words(odd) == ["a", "question", "words"]
-    assert words(HEAD + b"Content-Type: nonsense\n\nwords") == ["a", "question", "words"]
-    data = HEAD + b"Content-Transfer-Encoding: x-uuencode\n\nbegin 644 a\n%:&5L;&\\*\n \nend\n"
-    assert words(data) == ["a", "question", "hello"]
-
-
 # --- the email package as the reference -----------------------------------------------------------
 
 
 def slow_text(data):
     """Subject and text of a mail by Python's email package alone, as is documented."""
-    message = email.message_from_bytes(data, policy=email.policy.compat32)
+    message = email.message_from_bytes(data)
     parts = []
 
-    def charset_of(part):
-        return mail._media_type(str(part.get("content-type", "")))[1]
-
-    def kind_of(part):
+    def type_of(part):
         field = str(part.get("content-type", ""))
-        return mail._media_type(field)[0] if field else part.get_default_type()
+        kind, charset = mail._media_type(field)
+        return kind if field else part.get_default_type(), charset
 
     def text(part):
+        kind, charset = type_of(part)
         raw = part.get_payload(decode=True) or b""
         if any("Base64Length" in type(each).__name__ for each in part.defects):  # left as it is
             raw = mail._untransferred(raw, "base64")
-        shown = mail._decode(raw, charset_of(part))
-        if kind_of(part) == "text/html":
+        shown = mail._decode(raw, charset)
+        if kind == "text/html":
             return html.visible_text(shown.encode("utf-8", "replace"), quotes=True).decode()
         return shown
 
     def walk(part):
-        kind, payload = kind_of(part), part.get_payload()
+        (kind, _), payload = type_of(part), part.get_payload()
         if kind in ("message/rfc822", "message/news", "message/global") and part.is_multipart():
             for inner in payload:
                 parts.extend(([subject_of(inner)], []))
@@ -367,10 +345,10 @@ def slow_text(data):
             return
         elif part.is_multipart():
             if kind == "multipart/alternative":
-                plain = [each for each in payload if kind_of(each) == "text/plain"]
+                plain = [each for each in payload if type_of(each)[0] == "text/plain"]
                 plain = [each for each in plain if (each.get_payload(decode=True) or b"").strip()]
                 pages = ("text/html", "multipart/")
-                rich = [each for each in payload if kind_of(each).startswith(pages)]
+                rich = [each for each in payload if type_of(each)[0].startswith(pages)]
                 payload = [(plain[:1] or rich[-1:] or payload[-1:])[0]]
             if kind.startswith("multipart/"):
                 for each in payload:
@@ -379,18 +357,15 @@ def slow_text(data):
             parts[-1].append(text(part))
 
     def subject_of(part):
-        raw = dict(reversed([(name.lower(), value) for name, value in part.raw_items()]))
-        value = str(raw.get("subject", "")).encode("ascii", "surrogateescape")
-        charset = charset_of(part) if part is message else ""
-        value = mail._text_of(value, charset)
-        if "=?" not in value:
-            return value
+        raw = (value for name, value in part.raw_items() if name.lower() == "subject")
+        value = str(next(raw, "")).encode("ascii", "surrogateescape")
+        value = mail._text_of(value, type_of(part)[1] if part is message else "")
         try:
             decoded = email.header.decode_header(value)
         except ValueError:
             return value
         pieces = (p if isinstance(p, str) else mail._decode(p, code or "") for p, code in decoded)
-        return "".join(pieces)
+        return "".join(pieces) if "=?" in value else value
 
     parts.extend(([subject_of(message)], []))
     walk(message)
@@ -435,15 +410,13 @@ def random_mail(source, depth, top=True):
         message.set_content(random_mail(source, depth - 1))
         return message
     message["Content-Type"] = f"multipart/{kind}"
-    count = source.randrange(1, 4)
-    parts = [random_mail(source, source.randrange(depth), top=False) for _ in range(count)]
-    message.set_payload(parts)
+    depths = (source.randrange(depth) for _ in range(source.randrange(1, 4)))
+    message.set_payload([random_mail(source, each, top=False) for each in depths])
     return message
 
 
 def random_text(source):
-    letters = "aeiouäöß€ -=.>\n\n"
-    return "".join(source.choice(letters) for _ in range(source.randrange(200)))
+    return "".join(source.choices("aeiouäöß€ -=.>\n\n", k=source.randrange(200)))
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -479,8 +452,8 @@ FLOODS = [
     lambda n: HEAD + b"Content-Type: multipart/mixed; boundary=" + b"b" * n + b"\n\nbody",
     lambda n: PARTS + b"--b\nContent-Type: a/b" + b"; a=b" * (n // 5) + b"\n\nbody\n--b--\n",
     # Each part takes as long as a thousand bytes.
-    lambda n: PARTS + b"" + b"--b\n\nx\n" * (n // (8 if WHOLE else 64)),
-    lambda n: PARTS + b"" + b"--b\n" * (n // 4),
+    lambda n: PARTS + b"--b\n\nx\n" * (n // (8 if WHOLE else 64)),
+    lambda n: PARTS + b"--b\n" * (n // 4),
     lambda n: PARTS + b"--b\n\n" + b"--c\n" * (n // 4),
     lambda n: HEAD + b"Content-Transfer-Encoding: base64\n\n" + b"!A=" * (n // 3),
     lambda n: HEAD + b"Content-Transfer-Encoding: quoted-printable\n\n" + b"=\n" * (n // 2),
@@ -512,27 +485,20 @@ def test_time_grows_with_the_size(make, rules):
 
 
 def test_damaged_mails_are_read_as_far_as_they_go():
-    data = HEAD + b"Content-Transfer-Encoding: base64\n\naGVsbG8gd29ybGQ!!gYW5kIG1vc\n"
-    assert words(data)[:4] == ["a", "question", "hello", "world"]
     for broken in (b"QUJD=A", b"QUJDR", b"====", b"QUJD\nQ"):
         read_mail(HEAD + b"Content-Transfer-Encoding: base64\n\n" + broken)
     whole = bytes(made("x", "the body", ("<p>page", ALTERNATIVE)))
     for end in range(whole.index(b"\n\n") + 2, len(whole)):
         read_mail(whole[:end])
     assert words(whole[: whole.index(b"text/html")]) == ["x", "the", "body"]
-    without = HEAD + b"Content-Type: multipart/mixed; boundary=never\n\nsome words"
-    assert words(without) == ["a", "question", "some", "words"]
 
 
 def test_a_batch_survives_a_mail_that_its_process_does_not():
     mails = [HEAD + b"\nbody %d" % n for n in range(40)]
-    slow = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 1_000_000
-    for at in (7, 8):
-        mails[at] = slow
+    mails[7] = mails[8] = PARTS + b"--b\n\nx\n" * 1_000_000
     kind = processes.mail_type(ShingleParams())
-    read = processes.extract_all(mails, kind, FormatLimits(seconds=0.5))
-    for at, each in enumerate(read):
-        if mails[at] is slow:
+    for at, each in enumerate(processes.extract_all(mails, kind, FormatLimits(seconds=0.5))):
+        if at in (7, 8):
             assert each.reason is Reason.SLOW
         else:
             assert visible_text(each.utf8).split()[-1] == b"%d" % at
@@ -552,7 +518,5 @@ def test_every_input_is_answered():
 
 
 def test_a_mailbox_is_more_than_one_mail():
-    assert not is_mailbox(ONE)
-    assert not is_mailbox(HEAD + b"\n" + ONE)
-    assert is_mailbox(ONE + b"\n" + ONE)
-    assert words(ONE + b"\n" + ONE) == ["a", "question", "body"] * 2
+    texts = (ONE, HEAD + b"\n" + ONE, ONE + b"\n" + ONE)
+    assert [is_mailbox(text) for text in texts] == [False, False, True]

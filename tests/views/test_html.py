@@ -2,22 +2,19 @@
 
 import base64
 import json
-import os
 import random
 import re
 import shlex
 import shutil
-import time
-import zipfile
 import zlib
 from collections import Counter, defaultdict
-from html.parser import HTMLParser
 from itertools import accumulate
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
 from lshdup.base.wording import chance, decimal
 from lshdup.compare import clusters
@@ -29,6 +26,7 @@ from lshdup.views.pair_view import Differences, escape
 from lshdup.views.selection import select
 from tests.compare.test_pairs import collections, found_pairs, rows
 from tests.conftest import RUN, WHOLE, many, part, write_files
+from tests.documents import zip_of
 
 HOSTILE = [
     b"</script><script>document.title='owned'</script>", b"<!--<script>",
@@ -38,24 +36,22 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def page_of(names, triples, passages=None, duplicate_of=None, *, same=None, **options):
+def page_of(
+    names, triples, passages=None, duplicate_of=None, *,
+    same=None, threshold=0.5, most=0, preference=None,
+):  # fmt: skip
     """A page of these names, with pairs (left, right, similarity) of first copies.
 
-    triples : a list of them, or their columns as arrays.
     same : how much each document is the same as the first of its copies.
-    options : threshold, most, preference.
     """
-    n, preference = len(names), options.get("preference")
-    if isinstance(triples, list):
-        triples = zip(*triples, strict=True) if triples else (np.zeros(0, int),) * 3
-    left, right, similarity = map(np.array, triples)
-    duplicate_of = np.arange(n) if duplicate_of is None else np.array(duplicate_of)
-    pairs = Pairs.of(RUN, left, right, similarity.astype(float))
-    order = np.arange(n) if preference is None else np.array(preference)
+    n = len(names)
+    left, right, similarity = np.array(triples, float).reshape(-1, 3).T.copy()
+    pairs = Pairs.of(RUN, left.astype(int), right.astype(int), similarity)
+    duplicate_of = np.array(range(n) if duplicate_of is None else duplicate_of)
+    order = np.array(range(n) if preference is None else preference)
     selection = select(
         RUN, pairs, expand_copies(RUN, pairs, duplicate_of), duplicate_of, order,
-        np.array([len(name) for name in names]),
-        list_thresholds(options.get("threshold", 0.5), 0.005), options.get("most", 0),
+        np.array([*map(len, names)]), list_thresholds(threshold, 0.005), most,
     )  # fmt: skip
     said = {"newest": "1 May 2020", "skipped": {"binary": 2}, "parameters": [("tokens", "word")]}
     known = html.collect_data(
@@ -86,37 +82,28 @@ def dropped_at(known, step):
     return {lists["names"][line].encode("latin-1") for line, n in times.items() if n % 2}
 
 
-class Outline(HTMLParser):
-    """Elements, and the text of each script."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.scripts, self.attributes = [], [], []
-        self.feed(page.decode())
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        self.attributes += attributes
-
-    def handle_data(self, data):
-        if self.tags and self.tags[-1] == "script":
-            self.scripts.append(data)
+def elements(page):
+    return [*LexborHTMLParser(page.decode()).root.traverse()]
 
 
-@settings(deadline=None, max_examples=many(100) // 2)
+def known_of(page):
+    """The data of a page, which its first script has."""
+    return json.loads(next(node.text() for node in elements(page) if node.tag == "script"))
+
+
+@settings(max_examples=many(100) // 2)
 @given(
     st.lists(st.binary(min_size=1, max_size=40) | st.sampled_from(HOSTILE), min_size=2, max_size=6),
     st.text(max_size=60),
 )
 def test_no_name_and_no_text_becomes_markup(names, text):
-    usual = Outline(page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
+    _, usual = page_of([b"a", b"b"], [(0, 1, 0.9)])
     segments = [("-", escape(text)), ("+", "</script>"), ("f", 12)]
     variants = {0: [("before", "<b>", "after", escape(text), [1])]}
     passages = Differences({(0, 1): segments}, variants, {None: "none"})
     known, page = page_of(names, [(0, 1, 0.9)], passages)
-    outline = Outline(page)
-    assert outline.tags == usual.tags
-    found = json.loads(outline.scripts[0])
+    assert [node.tag for node in elements(page)] == [node.tag for node in elements(usual)]
+    found = known_of(page)
     assert found == json.loads(json.dumps(known))
     assert all(name.isprintable() for name in full_names(found))
     assert [name.encode("latin-1") for name in lists_of(found)["names"]] == names
@@ -129,58 +116,54 @@ def test_the_page_asks_nobody_for_anything():
     page = page_of([b"a", b"b"], [(0, 1, 0.9)])[1]
     policy = re.search(rb'Content-Security-Policy" content="([^"]+)"', page).group(1)
     assert policy.startswith(b"default-src 'none';")
-    outline = Outline(page)
-    assert not {"img", "iframe", "object", "embed", "form", "base"} & set(outline.tags)
-    links = [value for name, value in outline.attributes if name in ("src", "href")]
-    assert links == ["data:,"]
+    acting = {"img", "iframe", "object", "embed", "form", "base"}
+    assert not acting & {node.tag for node in elements(page)}
+    attributes = [each for node in elements(page) for each in node.attributes.items()]
+    assert [value for name, value in attributes if name in ("src", "href")] == ["data:,"]
 
 
 @given(collections(), st.sampled_from([0.3, 0.4, 0.5, 0.9, 1.0]), st.integers(0, 12))
-@settings(max_examples=many(150), deadline=None)
+@settings(max_examples=many(150))
 def test_all_is_counted_and_the_groups_that_are_listed_are_whole(collection, threshold, most):
     """Against a run at each threshold of its own; groups and pairs are cut at `most`."""
     kinds, similar = collection
     pairs, duplicate_of = found_pairs(kinds, similar)
     pairs = pairs.at_least(threshold)
     n, order = len(kinds), np.arange(len(kinds))[::-1]
-    triples = list(zip(pairs.left.tolist(), pairs.right.tolist(), pairs.similarity, strict=True))
     options = {"threshold": threshold, "most": most, "preference": order}
-    known, _ = page_of([f"{i}".encode() for i in range(n)], triples, None, duplicate_of, **options)
-    steps, rows_of = known["steps"], known["pairs"]
+    triples = np.column_stack([pairs.left, pairs.right, pairs.similarity])
+    known, _ = page_of([b"%d" % i for i in range(n)], triples, None, duplicate_of, **options)
+    steps, rows_of, grouped = known["steps"], known["pairs"], known["kinds"][: known["grouped"]]
+    every = [row for each in expand_copies(RUN, pairs, duplicate_of).pieces() for row in rows(each)]
     ranked = clusters.rank_documents(RUN, np.unique(duplicate_of), duplicate_of, order)
     named = {int(name): at for at, name in enumerate(full_names(known))}
-    grouped = {each for kind in known["kinds"][: known["grouped"]] for each in kind}
-    assert sum(len(kind) for kind in known["kinds"][: known["grouped"]]) <= (most or n)
-    for step in sorted({0, 1, len(steps["threshold"]) // 2, len(steps["threshold"]) - 1}):
-        level = steps["threshold"][min(step, len(steps["threshold"]) - 1)]
-        step = steps["threshold"].index(level)
+    assert sum(map(len, grouped)) <= (most or n)
+    last = len(steps["threshold"]) - 1
+    for step in {0, min(1, last), (last + 1) // 2, last}:
+        level = steps["threshold"][step]
         found = clusters.cluster_pairs(RUN, pairs, ranked, n, level)
         found = clusters.expand_clusters(found, duplicate_of, order)
-        lost = [d for d, leader in enumerate(found.representative.tolist()) if d != leader]
-        assert dropped_at(known, step) == {b"%d" % d for d in lost}
         truth = defaultdict(set)
         for document, leader in enumerate(found.representative.tolist()):
             truth[leader].add(document)
         truth = {leader: group for leader, group in truth.items() if len(group) > 1}
-        every = [
-            row for part in expand_copies(RUN, pairs, duplicate_of).pieces() for row in rows(part)
-        ]
+        lost = {b"%d" % each for leader, group in truth.items() for each in group - {leader}}
+        assert dropped_at(known, step) == lost
         assert steps["pairs"][step] == sum(s >= level for _, _, s in every)
         assert steps["groups"][step] == len(truth)
         assert steps["members"][step] == sum(map(len, truth.values()))
         listed = groups_of(known, step)
-        wanted = {
+        assert listed == {
             named[leader]: {named[member] for member in group}
             for leader, group in truth.items()
-            if leader in named and group <= set(named) and named[leader] in grouped
+            if group <= set(named) and any(named[leader] in kind for kind in grouped)
         }
-        assert listed == wanted
         if not most:
             assert len(listed) == len(truth)
             counted = zip(rows_of["values"], rows_of["counts"], strict=True)
-            listed = [count for value, count in counted if value >= level]
-            copied = [kind for kind in known["kinds"] if len(kind) > 1]
-            assert steps["rows"][step] == sum(listed) + len(copied)
+            pairs_of = sum(len(kind) > 1 for kind in known["kinds"])
+            pairs_of += sum(count for value, count in counted if value >= level)
+            assert steps["rows"][step] == pairs_of
 
 
 def groups_of(known, step):
@@ -202,17 +185,17 @@ def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
     rng = np.random.default_rng(4)
     n, size = 300_000 if WHOLE else 60_000, 6
     left, right = np.triu_indices(size, 1)
-    starts = np.repeat(np.arange(0, n, size), len(left))
-    left = np.tile(left, n // size) + starts
-    right = np.tile(right, n // size) + starts
-    similarity = 0.5 + rng.integers(0, 50_000, len(left)) / 100_001
+    starts, times = np.repeat(np.arange(0, n, size), len(left)), n // size
+    similarity = 0.5 + rng.integers(0, 50_000, len(starts)) / 100_001
+    sides = (np.tile(side, times) + starts for side in (left, right))
+    triples = np.column_stack([*sides, similarity])
     for length in part((200, 20), 2):
         names = [b"%0*d" % (length, i) for i in range(n)]
-        known, page = page_of(names, (left, right, similarity))
+        known, page = page_of(names, triples)
         assert len(page) - len(known["lists"]) < 8_000_000
         assert len(known["lists"]) < 7 * n
-        assert known["steps"]["pairs"][0] == len(left)
-        assert known["steps"]["groups"][0] > n // size - 1
+        assert known["steps"]["pairs"][0] == len(triples)
+        assert known["steps"]["groups"][0] > times - 1
         assert len(known["documents"]["name"]) > 10_000
         assert len(known["pairs"]["left"]) > 3_000
 
@@ -220,273 +203,195 @@ def test_a_page_of_any_number_of_pairs_is_below_8_megabytes():
 # --- in Chromium ----------------------------------------------------------------------------------
 
 
-def opened(chromium, page):
-    path = chromium.folder / "report.html"
-    path.write_bytes(page)
-    chromium.get_log("browser")
-    chromium.get(path.as_uri())
-    ready = "const done = arguments[0], wait = () => document.documentElement.dataset.ready ? "
-    chromium.execute_async_script(f"{ready} done() : setTimeout(wait, 10); wait()")
-
-
-def js(chromium, expression, *arguments):
-    return chromium.execute_script(f"return {expression}", *arguments)
-
-
-def texts(chromium, selector):
-    every = "[...document.querySelectorAll(arguments[0])].map((each) => each.textContent)"
-    return js(chromium, every, selector)
-
-
-def numbers(chromium, selector):
-    return [int(text.replace(",", "")) for text in texts(chromium, selector)]
-
-
-def click(chromium, *selectors, at=0):
-    for selector in selectors:
-        js(chromium, "document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, at)
-
-
-def enter(chromium, field, value, event):
-    script = "const s = document.getElementById(arguments[0]); s.value = arguments[1]; "
-    chromium.execute_script(f"{script} s.dispatchEvent(new Event('{event}'))", field, value)
-
-
-def set_threshold(chromium, value):
-    chromium.execute_script("setThreshold(arguments[0])", value)
-
-
-def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium, tmp_path):
+def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium):
     evil = "</script><script>document.title='owned'</script>\x1b[0m"
     segments = [("-", "<b>bold</b>\u202e" + "y" * 1_000_000), ("+", evil)]
     variants = {0: [("<i>", "<b>", "<u>", evil, [1, 2])]}
     triples = [(0, 1, 0.9), (0, 2, 0.8)] + [(i, i + 1, 0.6) for i in range(1, len(HOSTILE) - 1)]
     differences = Differences({(0, 1): segments}, variants, {None: "<s>"})
-    opened(chromium, page_of(HOSTILE, triples, differences)[1])
-    click(chromium, "#list .toggle", "#list .inside .toggle", ".variants .toggle")
-    assert texts(chromium, ".variants ins") == [evil]
-    click(chromium, "#pairs")
+    chromium.open(page_of(HOSTILE, triples, differences)[1])
+    chromium.click("#list .toggle", "#list .inside .toggle", ".variants .toggle")
+    assert chromium.texts(".variants ins") == [evil]
+    chromium.click("#pairs")
     for at in range(len(HOSTILE)):
-        click(chromium, "#list > li > .row > .toggle", at=at)
-    assert "owned" not in chromium.title
-    assert any("</script><script>" in text for text in texts(chromium, "#list .name"))
-    assert texts(chromium, ".text ins")[1].startswith("</script><script>")
-    assert not texts(chromium, "#list b, #list i, #list u, #list s, #list script, #list img")
-    # No name and no line makes the page wider than the window.
-    root = "document.documentElement"
-    assert js(chromium, f"{root}.scrollWidth <= {root}.clientWidth")
+        chromium.click("#list > li > .row > .toggle", at=at)
+    assert "owned" not in chromium.driver.title
+    assert any("</script><script>" in text for text in chromium.texts("#list .name"))
+    assert chromium.texts(".text ins")[1].startswith("</script><script>")
+    assert not chromium.texts("#list b, #list i, #list u, #list s, #list script, #list img")
+    assert chromium.fits()
 
 
-def test_the_threshold_moves_counts_groups_and_list(chromium, tmp_path):
+def test_the_threshold_moves_counts_groups_and_list(chromium):
     names = [b"a", b"b", b"c", b"d", b"d.copy"]
     triples = [(0, 1, 0.9), (1, 2, 0.8), (0, 2, 0.6), (2, 3, 0.55)]
     segments = {(1, 2): [("=", "same "), ("-", "old"), ("+", "new")]}
     differences = Differences(segments, {}, {None: "none"})
-    opened(chromium, page_of(names, triples, differences, [0, 1, 2, 3, 3])[1])
-    for threshold, shown in {
-        None: [6, 2, 5, 3],  # d and its copy, and both beside c; a with b and c
-        0.7: [3, 2, 4, 2],
-        0.85: [2, 2, 4, 2],
-        0.95: [1, 1, 2, 1],
-        0.5: [6, 2, 5, 3],
-    }.items():
-        if threshold:
-            set_threshold(chromium, threshold)
-        assert numbers(chromium, "#n-pairs, #n-groups, #n-members, #n-beside") == shown
-    click(chromium, "#list > li > .row > .toggle")
-    assert texts(chromium, "#list > li:first-child .name") == ["a", "a", "b", "c"]
-    click(chromium, "#pairs")
-    set_threshold(chromium, 0.75)
-    click(chromium, "#list > li > .row > .toggle", at=2)
-    assert texts(chromium, ".passages .text:last-child") == ["same oldnew"]
-    assert texts(chromium, ".passages del")[1:] == ["old"]
-    enter(chromium, "search", "COPY", "input")
-    chromium.execute_async_script("setTimeout(arguments[0], 200)")
-    assert texts(chromium, "#list .name") == ["d", "d.copy"]
+    chromium.open(page_of(names, triples, differences, [0, 1, 2, 3, 3])[1])
+    counts, row = "#n-pairs, #n-groups, #n-members, #n-beside", "#list > li > .row > .toggle"
+    text = ".passages .text:last-child"
+    chromium.play(
+        # d and its copy, and both beside c; a with b and c
+        *((counts, [*"6253"]), (0.7, counts, [*"3242"]), (0.85, counts, [*"2242"])),
+        *((0.95, counts, [*"1121"]), (0.5, counts, [*"6253"])),
+        (row, "#list > li:first-child .name", ["a", "a", "b", "c"]),
+        ("#pairs", 0.75, "#list > li:nth-child(3) > .row > .toggle", text, ["same oldnew"]),
+        (f"{text} del", ["old"]),
+    )
+    chromium.enter("search", "COPY", "input")
+    chromium.driver.execute_async_script("setTimeout(arguments[0], 200)")
+    assert chromium.texts("#list .name") == ["d", "d.copy"]
 
 
-def test_numbers_look_as_elsewhere(chromium, tmp_path):
+def test_numbers_look_as_elsewhere(chromium):
     """A similarity as in tables, a chance as on standard error."""
-    opened(chromium, page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
+    chromium.open(page_of([b"a", b"b"], [(0, 1, 0.9)])[1])
     for threshold in np.linspace(0.5, 1, 51).round(6).tolist():
         miss = (1 - threshold**5) ** 20
-        said = js(chromium, "promise(arguments[0])", threshold)
+        said = chromium.js("promise(arguments[0])", threshold)
         assert f"similarity {threshold:.3f} was missed is {chance(miss)}" in said
     for similarity in (0.85779, 0.99999, 0.5, 2 / 3, 0.123456):
-        assert js(chromium, "scoreText(arguments[0])", similarity) == decimal(similarity)
+        assert chromium.js("scoreText(arguments[0])", similarity) == decimal(similarity)
 
 
-def test_the_page_is_as_wide_as_a_phone(chromium, tmp_path):
+def test_the_page_is_as_wide_as_a_phone(chromium):
     names = [b"folder/" + b"x" * 300, b"b" * 200]
-    opened(chromium, page_of(names, [(0, 1, 0.9)], most=2)[1])
-    try:
-        phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
-        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-        click(chromium, "#list > li > .row > .toggle")
-        assert js(chromium, "document.documentElement.scrollWidth") <= 360
-    finally:
-        chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    chromium.open(page_of(names, [(0, 1, 0.9)], most=2)[1])
+    phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+    chromium.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    chromium.click("#list > li > .row > .toggle")
+    assert chromium.js("document.documentElement.scrollWidth") <= 360
 
 
-def test_keys(chromium, tmp_path):
+def test_keys(chromium):
     from selenium.webdriver import ActionChains, Keys
 
-    opened(chromium, page_of([b"a", b"b", b"c", b"d"], [(0, 1, 0.9), (2, 3, 0.8)])[1])
-    ActionChains(chromium).send_keys("p", "j", "j", Keys.ENTER).perform()
-    assert js(chromium, "document.activeElement.getAttribute('aria-expanded')") == "true"
-    assert "c" in js(chromium, "document.activeElement.closest('.row').textContent")
-    ActionChains(chromium).send_keys("k", "]", "]").perform()
-    assert texts(chromium, "#chosen") == ["0.510"]
+    chromium.open(page_of([b"a", b"b", b"c", b"d"], [(0, 1, 0.9), (2, 3, 0.8)])[1])
+    ActionChains(chromium.driver).send_keys("p", "j", "j", Keys.ENTER).perform()
+    assert chromium.js("document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert "c" in chromium.js("document.activeElement.closest('.row').textContent")
+    ActionChains(chromium.driver).send_keys("k", "]", "]").perform()
+    assert chromium.texts("#chosen") == ["0.510"]
     theme = "document.documentElement.dataset.theme"
-    before = js(chromium, theme)
+    before = chromium.js(theme)
     # The last one is searched for, not obeyed.
-    ActionChains(chromium).send_keys("d", "/", "g").perform()
-    assert js(chromium, theme) != before
-    assert js(chromium, "document.activeElement.id") == "search"
-    assert texts(chromium, "[role=tab][aria-selected=true]") == ["Pairs"]
+    ActionChains(chromium.driver).send_keys("d", "/", "g").perform()
+    assert chromium.js(theme) != before
+    assert chromium.js("document.activeElement.id") == "search"
+    assert chromium.texts("[role=tab][aria-selected=true]") == ["Pairs"]
 
 
-def test_a_name_is_selected_without_opening_its_row_and_copied_byte_for_byte(chromium, tmp_path):
+def test_a_name_is_selected_without_opening_its_row_and_copied_byte_for_byte(chromium):
     from selenium.webdriver import ActionChains
 
-    opened(chromium, page_of([b"a\tb.txt", b"plain.txt"], [(0, 1, 0.9)])[1])
-    copying = "navigator.clipboard.writeText = async (text) => copied.push(text)"
-    chromium.execute_script(f"window.copied = []; {copying}")
-    click(chromium, "#list .copy")
-    assert js(chromium, "copied") == ["a\tb.txt"]
-    name = chromium.find_element("css selector", "#list .name")
-    drag = ActionChains(chromium).move_to_element_with_offset(name, -15, 0).click_and_hold()
+    chromium.open(page_of([b"a\tb.txt", b"plain.txt"], [(0, 1, 0.9)])[1])
+    chromium.js("navigator.clipboard.writeText = async (text) => window.copied = text")
+    chromium.click("#list .copy")
+    assert chromium.js("copied") == "a\tb.txt"
+    name = chromium.driver.find_element("css selector", "#list .name")
+    drag = ActionChains(chromium.driver).move_to_element_with_offset(name, -15, 0).click_and_hold()
     drag.move_by_offset(25, 0).release().perform()
-    assert js(chromium, "getSelection().toString()") in r"a\tb.txt"
-    assert js(chromium, "getSelection().isCollapsed") is False
-    assert not texts(chromium, ".inside")
-    chromium.execute_script("getSelection().removeAllRanges()")
-    ActionChains(chromium).click(name).perform()
-    assert texts(chromium, ".inside")
+    assert chromium.js("getSelection().toString()") in r"a\tb.txt"
+    assert chromium.js("getSelection().isCollapsed") is False
+    assert not chromium.texts(".inside")
+    chromium.js("getSelection().removeAllRanges()")
+    ActionChains(chromium.driver).click(name).perform()
+    assert chromium.texts(".inside")
 
 
-def downloads(chromium, folder, *buttons):
-    """Click buttons that save files, and return what was saved."""
-    folder.mkdir()
-    allowed = {"behavior": "allow", "downloadPath": str(folder)}
-    chromium.execute_cdp_cmd("Browser.setDownloadBehavior", allowed)
-    saved = []
-    for button in buttons:
-        # With the mouse: a page that saves many files by itself is stopped.
-        chromium.find_element("css selector", button).click()
-        ending = "jsonl" if button == "#save-accepted" else "txt"
-        path = folder / f"{button.removeprefix('#save-')}.{ending}"
-        for _ in range(200):
-            if path.exists() and not list(folder.glob("*.crdownload")):
-                break
-            time.sleep(0.05)
-        saved.append(path.read_bytes())
-        path.unlink()
-    return saved
-
-
-def test_names_are_saved_byte_for_byte(chromium, tmp_path):
+def test_names_are_saved_byte_for_byte(chromium):
     names = [b"a\xff", b"b c", b"d\te", "é".encode(), b"line\nbreak", b"x", b"y"]
     triples = [(i, i + 1, 0.9 if i < 4 else 0.6) for i in range(6)]
-    opened(chromium, page_of(names, triples + [(0, i, 0.9) for i in (2, 3, 4)])[1])
-    set_threshold(chromium, 0.8)
-    drop, keep = downloads(chromium, tmp_path / "saved", "#save-drop", "#save-keep")
+    chromium.open(page_of(names, triples + [(0, i, 0.9) for i in (2, 3, 4)])[1])
+    chromium.set_threshold(0.8)
+    drop, keep = chromium.download("#save-drop", "#save-keep")
     assert drop == b"b c\nd\te\n\xc3\xa9\nline\nbreak\n"
     assert keep == b"a\xff\nx\ny\n"
     said = "some names hold tabs or newlines: lines are ambiguous; use -0"
     command = "lshdup clusters -t 0.8 --emit keep{} > keep.txt"
-    assert texts(chromium, "#warning, #command") == [said, command.format("")]
-    click(chromium, "#nul")
-    (drop,) = downloads(chromium, tmp_path / "with NUL", "#save-drop")
+    chromium.play(
+        ("#warning, #command", [said, command.format("")]),
+        ("#nul", "#warning, #command", ["", command.format(" -0")]),
+        ("#save-drop, #save-keep", ["Save names to keep (3)", "Save names to drop (4)"]),
+    )
+    (drop,) = chromium.download("#save-drop")
     assert drop == b"b c\0d\te\0\xc3\xa9\0line\nbreak\0"
-    assert texts(chromium, "#warning, #command") == ["", command.format(" -0")]
-    buttons = [f"Save names to {what}" for what in ("keep (3)", "drop (4)")]
-    assert texts(chromium, "#save-drop, #save-keep") == buttons
 
 
-def test_pairs_of_no_duplicates_are_saved_as_lines_of_pairs(chromium, tmp_path):
-    opened(chromium, page_of([b"a\xff", b"b\tc", "é".encode()], [(0, 1, 0.9), (0, 2, 0.8)])[1])
+def test_pairs_of_no_duplicates_are_saved_as_lines_of_pairs(chromium):
+    chromium.open(page_of([b"a\xff", b"b\tc", "é".encode()], [(0, 1, 0.9), (0, 2, 0.8)])[1])
     hidden = "document.getElementById('accepted').hidden"
-    assert js(chromium, hidden)
-    click(chromium, "#list .toggle", "#list .inside .toggle", ".accept")
-    assert texts(chromium, "#save-accepted") == ["Save 1 pair of no duplicates"]
-    click(chromium, "#pairs", "#list .toggle")
-    assert js(chromium, "document.querySelector('.accept').getAttribute('aria-pressed')") == "true"
-    click(chromium, "#list > li:last-child .toggle", "#list > li:last-child .accept")
-    (saved,) = downloads(chromium, tmp_path / "saved", "#save-accepted")
+    assert chromium.js(hidden)
+    chromium.click("#list .toggle", "#list .inside .toggle", ".accept")
+    assert chromium.texts("#save-accepted") == ["Save 1 pair of no duplicates"]
+    chromium.click("#pairs", "#list .toggle")
+    assert chromium.js("document.querySelector('.accept').getAttribute('aria-pressed')") == "true"
+    chromium.click("#list > li:last-child .toggle", "#list > li:last-child .accept")
+    (saved,) = chromium.download("#save-accepted")
     assert saved == b'{"a":"a\xff","b":"b\\tc"}\n{"a":"a\xff","b":"\xc3\xa9"}\n'
-    click(chromium, ".accept", "#list > li:last-child .accept")
-    assert js(chromium, hidden)
+    chromium.click(".accept", "#list > li:last-child .accept")
+    assert chromium.js(hidden)
 
 
-def test_what_is_the_same_is_said(chromium, tmp_path):
+def test_what_is_the_same_is_said(chromium):
     names = [b"a", b"a.copy", b"b", b"b.HTML", b"c", b"c.sorted", b"c.copy"]
     duplicate_of, same = [0, 0, 2, 2, 4, 4, 4], [2, 2, 2, 1, 2, 0, 2]
-    page = page_of(names, [(0, 2, 0.9)], duplicate_of=duplicate_of, same=same)[1]
-    opened(chromium, page)
-    set_threshold(chromium, 1)
-    shingles = "the same shingles, another text"
-    badges = texts(chromium, "#list > li > .row > .badge")
-    assert badges == [shingles, "same bytes", "same text"]
-    click(chromium, "#list .toggle")
-    badges = texts(chromium, ".inside .badge")
-    assert badges == ["kept, 10 shingles", shingles, "same bytes"]
-    set_threshold(chromium, 0.5)
-    click(chromium, "#list .toggle")
-    assert texts(chromium, ".inside .score") == ["", "1", "0.9000", "0.9000"]  # to the kept one
-    badges = texts(chromium, ".inside .badge")[1:]
-    assert badges == ["same bytes", "10 shingles", "same text as the one above"]
-    set_threshold(chromium, 1)
-    enter(chromium, "which", "bytes", "change")
-    assert texts(chromium, "#list .name") == ["a"]
-    click(chromium, "#pairs")
-    assert texts(chromium, "#list .name") == ["a", "a.copy"]
+    chromium.open(page_of(names, [(0, 2, 0.9)], duplicate_of=duplicate_of, same=same)[1])
+    shingles, toggle, badges = "the same shingles, another text", "#list .toggle", ".inside .badge"
+    of_b = ["same bytes", "10 shingles", "same text as the one above"]
+    chromium.play(
+        (1, "#list > li > .row > .badge", [shingles, "same bytes", "same text"]),
+        (toggle, badges, ["kept, 10 shingles", shingles, "same bytes"]),
+        (0.5, toggle, ".inside .score", ["", "1", "0.9000", "0.9000"]),  # to the kept one
+        (badges, ["kept, 10 shingles", *of_b]),
+    )
+    chromium.set_threshold(1)
+    chromium.enter("which", "bytes", "change")
+    chromium.play(("#list .name", ["a"]), ("#pairs", "#list .name", ["a", "a.copy"]))
 
 
-def test_a_cut_list_says_so_and_its_files_are_whole(chromium, tmp_path):
+def test_a_cut_list_says_so_and_its_files_are_whole(chromium):
     names = [f"{i:02}".encode() for i in range(20)]
     triples = [(i, i + 1, 0.9) for i in range(0, 20, 2)]
-    opened(chromium, page_of(names, triples, most=6)[1])
-    counts = texts(chromium, "#n-pairs, #n-groups, #n-beside, #count")
-    assert counts == [*["10"] * 3, "3 of 10 groups"]
-    cut = texts(chromium, "#cut")[0]
-    assert cut.startswith("Listed here: 3 of 10 groups, the largest first.")
-    assert "--most 20 lists all" in cut
-    (saved,) = downloads(chromium, tmp_path / "saved", "#save-drop")
+    chromium.open(page_of(names, triples, most=6)[1])
+    cut = "Listed here: 3 of 10 groups, the largest first."
+    assert re.match(f"{cut}.*--most 20 lists all", chromium.texts("#cut")[0])
+    (saved,) = chromium.download("#save-drop")
     assert saved.splitlines() == [b"%02d" % i for i in range(1, 20, 2)]
-    click(chromium, "#pairs")
-    assert texts(chromium, "#count") == ["6 of 10 rows"]
-    assert js(chromium, "document.getElementById('cut').hidden") is False
+    chromium.play(
+        ("#n-pairs, #n-groups, #n-beside, #count", ["10", "10", "10", "3 of 10 groups"]),
+        ("#pairs", "#count", ["6 of 10 rows"]),
+    )
+    assert chromium.js("document.getElementById('cut').hidden") is False
 
 
-def test_labels_stand_beside_the_bars(chromium, tmp_path):
+def test_labels_stand_beside_the_bars(chromium):
     """No label of the vertical axis lies on a bar, and each is as high as its rule."""
     triples = [(i, i + 1, 0.5 + 0.01 * (i % 40)) for i in range(0, 100, 2)]
-    opened(chromium, page_of([b"%02d" % i for i in range(101)], triples)[1])
+    chromium.open(page_of([b"%02d" % i for i in range(101)], triples)[1])
     every = "[...document.querySelectorAll(arguments[0])]"
     boxes = f"{every}.map((each) => each.getBoundingClientRect().toJSON())"
     selectors = ("#scale span", ".rule", "#histogram")
-    marks, rules, (bars,) = (js(chromium, boxes, each) for each in selectors)
+    marks, rules, (bars,) = (chromium.js(boxes, each) for each in selectors)
     assert len(marks) == len(rules) > 1
     for mark, rule in zip(marks, rules, strict=True):
         assert mark["right"] <= bars["left"]
         assert abs((mark["top"] + mark["bottom"]) / 2 - rule["top"]) < 2
 
 
-def test_variants_are_those_of_the_members_at_the_threshold(chromium, tmp_path):
+def test_variants_are_those_of_the_members_at_the_threshold(chromium):
     names = [b"kept", b"one", b"two", b"three"]
     triples = [(0, 1, 0.9), (0, 2, 0.8), (0, 3, 0.7)]
     variants = {0: [("it costs ", "10", " euro", "12", [1, 2]), ("in ", "May", ".", "June", [3])]}
     same = {(0, member): [("=", "text")] for member in (1, 2, 3)}
-    opened(chromium, page_of(names, triples, Differences(same, variants, {None: ""}))[1])
-    click(chromium, "#list .toggle", "#list .inside .toggle")
-    assert texts(chromium, ".variants .toggle") == ["2 ×", "1 ×"]
-    assert texts(chromium, ".variants .text") == ["it costs 1012 euro", "in MayJune."]
-    click(chromium, ".variants .toggle")
-    assert texts(chromium, ".variants .name") == ["one", "two"]
-    set_threshold(chromium, 0.8)
-    click(chromium, "#list .toggle", "#list .inside .toggle")
-    assert texts(chromium, ".variants .toggle") == ["2 ×"]
+    chromium.open(page_of(names, triples, Differences(same, variants, {None: ""}))[1])
+    toggles = ("#list .toggle", "#list .inside .toggle", ".variants .toggle")
+    chromium.play(
+        (*toggles, ["2 ×", "1 ×"]),
+        (".variants .text", ["it costs 1012 euro", "in MayJune."]),
+        (".variants .toggle", ".variants .name", ["one", "two"]),
+        (0.8, *toggles, ["2 ×"]),
+    )
 
 
 def test_thousands_of_pairs_are_drawn_as_they_are_looked_at(chromium):
@@ -495,24 +400,21 @@ def test_thousands_of_pairs_are_drawn_as_they_are_looked_at(chromium):
     triples = [(2 * i, 2 * i + 1, 0.5 + i / (2 * n + 1)) for i in range(n)]
     page = page_of(names, triples)[1]
     assert len(page) < 1_200_000
-    opened(chromium, page)
-    elements = lambda: js(chromium, "document.getElementsByTagName('*').length")  # noqa: E731
-    assert elements() < 3_000
-    assert texts(chromium, "#n-groups") == ["4,000"]
-    chromium.execute_script("window.scrollTo(0, document.body.scrollHeight)")
-    chromium.execute_async_script("requestAnimationFrame(() => setTimeout(arguments[0], 300))")
-    assert 60 < len(texts(chromium, "#list > li")) < 1_000
-    chromium.execute_script("for (let t = 0.5; t <= 1; t += 0.02) setThreshold(t)")
-    assert elements() < 3_000
-    set_threshold(chromium, 1)
-    assert texts(chromium, "#n-groups, #count") == ["0", "0 groups"]
+    chromium.open(page)
+    count = "document.getElementsByTagName('*').length"
+    assert chromium.js(count) < 3_000
+    assert chromium.texts("#n-groups") == ["4,000"]
+    chromium.js("window.scrollTo(0, document.body.scrollHeight)")
+    wait = "requestAnimationFrame(() => setTimeout(arguments[0], 300))"
+    chromium.driver.execute_async_script(wait)
+    assert 60 < len(chromium.texts("#list > li")) < 1_000
+    for threshold in np.arange(0.5, 1, 0.02).tolist():
+        chromium.set_threshold(threshold)
+    assert chromium.js(count) < 3_000
+    chromium.play((1, "#n-groups, #count", ["0", "0 groups"]))
 
 
 # --- the command ----------------------------------------------------------------------------------
-
-
-def known_of(page):
-    return json.loads(Outline(page).scripts[0])
 
 
 def test_the_page_has_the_pairs_and_groups_of_the_other_commands(chromium, run, corpus):
@@ -531,14 +433,14 @@ def test_the_page_has_the_pairs_and_groups_of_the_other_commands(chromium, run, 
     differences = [sort for segments in known["passages"].values() for sort, _ in segments]
     assert {"=", "-", "+", "f"} <= set(differences)
     assert len(known["passages"]) == len(known["pairs"]["left"])
-    opened(chromium, page)
+    chromium.open(page)
     for threshold in (0.5, 0.75):
-        set_threshold(chromium, threshold)
+        chromium.set_threshold(threshold)
         rows = run("clusters --keep shortest -t", str(threshold)).rows
         order = list(dict.fromkeys((row[0], row[2]) for row in rows if row[1] == "keep"))
         counts = [sum(s >= threshold for _, _, s in expected), len(order), len(rows)]
-        assert numbers(chromium, "#n-pairs, #n-groups, #n-members") == counts
-        assert [name for _, name in order[:60]] == texts(chromium, "#list > li > .row .name")[:60]
+        assert chromium.numbers("#n-pairs, #n-groups, #n-members") == counts
+        assert [name for _, name in order[:60]] == chromium.texts("#list > li > .row .name")[:60]
         if threshold == 0.5:
             assert {names[first] for first in groups_of(known, 0)} == {name for _, name in order}
 
@@ -547,18 +449,18 @@ def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
     passage = " ".join(f"</script><b>word{i}</b>" for i in range(60))
     for name in HOSTILE[:8]:
         text = f"{len(name)} words of its own: {passage}; and {len(name) + 1} more"
-        write_files(tmp_path / "d", {os.fsdecode(name.replace(b"/", b"-")): text})
+        write_files(tmp_path / "d", {name.replace(b"/", b"-"): text})
     arguments = ["report", "d", "-t", "0.9", "-q"]
     assert b'"recurring":' not in run(*arguments).out
     page = run(*arguments, "--passages-of-corpus").out
-    opened(chromium, page)
-    (row, *_) = texts(chromium, "#recurring-list > li")
+    chromium.open(page)
+    (row, *_) = chromium.texts("#recurring-list > li")
     assert row.startswith("8 ×")
-    click(chromium, "#recurring-list .toggle")
-    assert passage.removeprefix("</")[:200] in texts(chromium, "#recurring-list .passages")[0]
-    assert len(texts(chromium, "#recurring-list .inside .name")) == 8
-    assert not texts(chromium, "#recurring-list b, #recurring-list script, #recurring-list img")
-    assert "owned" not in chromium.title
+    chromium.click("#recurring-list .toggle")
+    assert passage.removeprefix("</")[:200] in chromium.texts("#recurring-list .passages")[0]
+    assert len(chromium.texts("#recurring-list .inside .name")) == 8
+    assert not chromium.texts("#recurring-list b, #recurring-list script, #recurring-list img")
+    assert "owned" not in chromium.driver.title
 
 
 @pytest.fixture
@@ -572,11 +474,8 @@ def mixed(tmp_path):
     texts |= {b"dots": "...", b"empty": "", b"binary": "\0\1\2", b".hidden": "x"}
     rows = [{"text": texts[b"a"]}, {"text": texts[b"near"]}, {"id": 7, "text": None}]
     texts[b"rows.jsonl"] = "\n".join(map(json.dumps, rows))
-    folder = tmp_path / "d"
-    write_files(folder, {os.fsdecode(name): text for name, text in texts.items()})
-    with zipfile.ZipFile(folder / "z.zip", "w") as archive:
-        archive.writestr("in/a", texts[b"a"])
-    (folder / "link").symlink_to("a")
+    write_files(tmp_path / "d", texts | {b"z.zip": zip_of([("in/a", texts[b"a"])])})
+    (tmp_path / "d/link").symlink_to("a")
 
 
 @pytest.mark.parametrize("arguments", ["d --most 1 --prefer near*", ""])
@@ -588,33 +487,32 @@ def test_the_lists_that_are_saved_are_those_of_clusters(chromium, run, mixed, tm
         (tmp_path / "d/near").unlink()
         (tmp_path / "d/1").write_text("changed since it was read")
         options = []
-    opened(chromium, run(f"report -t 0.5 -q {arguments}", *options).out)
+    chromium.open(run(f"report -t 0.5 -q {arguments}", *options).out)
     sizes = set()
     for threshold, nul in ((0.5, False), (0.97, True)):
-        set_threshold(chromium, threshold)
+        chromium.set_threshold(threshold)
         if nul:
-            click(chromium, "#nul")
-        (line,) = texts(chromium, "#command")
+            chromium.click("#nul")
+        (line,) = chromium.texts("#command")
         *words, _, file = shlex.split(line)
         words, env = typed_of(words)
         assert ("-0" in words, file) == (nul, "keep.txt")
         lists = ["keep", "drop", "drop-files"]
-        folder = tmp_path / f"saved at {threshold}"
-        saved = downloads(chromium, folder, *(f"#save-{what}" for what in lists))
+        saved = chromium.download(*(f"#save-{what}" for what in lists))
         for what, found in zip(lists, saved, strict=True):
             words[words.index("--emit") + 1] = what
             done = run(*words, code=0 if arguments else 2, env=env)
             assert found == done.out
-            assert not nul or texts(chromium, f"#save-{what}")[0].endswith(f"({found.count(0)})")
+            assert not nul or chromium.texts(f"#save-{what}")[0].endswith(f"({found.count(0)})")
             if what == "drop":
-                warnings = texts(chromium, "#warning")[0].splitlines()
+                warnings = chromium.texts("#warning")[0].splitlines()
                 if not arguments:
                     assert warnings.pop().startswith("1 document changed or vanished since")
                 assert all(f"lshdup: warning: {warning}" in done.err for warning in warnings)
                 assert ("do not give them to `rm`" in done.err) == bool(warnings)
             rule = re.search("kept: (.*)", done.err)[1]
             said = f"Of each group one document is kept: {rule}. "
-            assert texts(chromium, "#rule")[0].startswith(said)
+            assert chromium.texts("#rule")[0].startswith(said)
         sizes.add(len(saved[0]))
     assert len(sizes) > 1
 
@@ -630,10 +528,9 @@ def test_what_was_not_compared_is_named_with_its_reason(chromium, run, mixed, tm
     }  # fmt: skip
     counts = {why: len(names) for why, names in named.items()}
     assert dict(known_of(page)["skipped"]) == counts | {"excluded by --exclude": 1}
-    opened(chromium, page)
-    assert texts(chromium, "#n-skipped") == ["11"]
-    click(chromium, "#skipped .toggle")
-    assert texts(chromium, "#skipped .inside .name") == ["d/binary"]
+    chromium.open(page)
+    names = ("#skipped .toggle", "#skipped .inside .name", ["d/binary"])
+    chromium.play(("#n-skipped", ["11"]), names)
     again = lists_of(known_of(run("report -q").out))["skipped"]
     assert dict(again).keys() == named.keys() - {"hidden", "symbolic link"}
 
@@ -670,19 +567,15 @@ def test_variants_of_a_group_stand_once_with_those_who_have_them(run, tmp_path):
         text = [f"new{i}" if i in edits else word for i, word in enumerate(words)]
         write_files(tmp_path / "d", {name: " ".join(text)})
     known = known_of(run("report d -t 0.5 --no-store").out)
-    (kept,) = map(int, known["variants"])
     names = [full_names(known)[kind[0]] for kind in known["kinds"]]
-    assert names[kept] == "d/a"
-    found = {
-        (passage.strip(), text.strip()): sorted(names[kind] for kind in members)
-        for _, passage, _, text, members in known["variants"][str(kept)]
-    }
-    assert list(found) == [("word20", "new20"), ("word40", "new40")]
-    assert list(found.values()) == [["d/b.1", "d/c.12"], ["d/c.12", "d/d.123"]]
-    assert len(known["variants"][str(kept)]) == 2
+    ((kept, variants),) = known["variants"].items()
+    assert names[int(kept)] == "d/a"
+    assert [
+        (passage.strip(), text.strip(), sorted(names[kind] for kind in members))
+        for _, passage, _, text, members in variants
+    ] == [("word20", "new20", ["d/b.1", "d/c.12"]), ("word40", "new40", ["d/c.12", "d/d.123"])]
     beside = ["".join(f"word{i} " for i in numbers) for numbers in (range(14, 20), range(21, 27))]
-    first = [beside[0], "word20 ", beside[1], "new20 "]
-    assert known["variants"][str(kept)][0][:4] == first
+    assert variants[0][:4] == [beside[0], "word20 ", beside[1], "new20 "]
 
 
 def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_time(run, corpus):
@@ -703,8 +596,8 @@ def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
         write_files(one / f"in {number % 3}", {f"{number}.txt": " ".join(words)})
     shutil.copytree(one, two)
     (one / "in 0/0.txt").unlink()
-    (two / "in 1/1.txt").write_text("all is new in this one")
-    (two / "in 1/4.txt").write_text((two / "in 1/4.txt").read_text() + " and more")
+    longer = (two / "in 1/4.txt").read_text() + " and more"
+    write_files(two, {"in 1/1.txt": "all is new in this one", "in 1/4.txt": longer})
     (two / "in 2/2.txt").rename(two / "<i>moved")
     run("report t -t 0.5 -o report.html")
     page = (tmp_path / "report.html").read_bytes()
@@ -716,8 +609,7 @@ def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
     shown = run("show", a, b, "-t", "0.5", "--format", "jsonl").lines
     kinds = [json.loads(line)["kind"] for line in shown]
     assert {kind: n for kind, (n, _) in pair["lists"].items()} == Counter(kinds)
-    opened(chromium, page)
-    click(chromium, "#folders > summary", "#folders li summary")
-    listed = texts(chromium, "#folders li li .name")
-    assert len(listed) == sum(kind != "same" for kind in kinds)
-    assert texts(chromium, "#folders li summary .name") == [f"A {a}", f"B {b}"]
+    chromium.open(page)
+    pair = "#folders li summary"
+    chromium.play(("#folders > summary", pair, f"{pair} .name", [f"A {a}", f"B {b}"]))
+    assert len(chromium.texts("#folders li li .name")) == sum(kind != "same" for kind in kinds)

@@ -1,16 +1,15 @@
 """What two documents share: the passages, and what the terminal and the page show of them."""
 
 import json
-import os
 import random
 import re
 import shutil
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lshdup.base.wording import decimal
@@ -23,19 +22,7 @@ from tests.conftest import RUN, write_files
 from tests.documents import list_tokens
 from tests.reference import reached, shingle_list
 from tests.running import in_terminal
-from tests.views.test_html import (
-    HOSTILE,
-    Outline,
-    click,
-    full_names,
-    js,
-    known_of,
-    lists_of,
-    numbers,
-    opened,
-    set_threshold,
-    texts,
-)
+from tests.views.test_html import HOSTILE, elements, full_names, known_of, lists_of
 
 WORDS = st.one_of(
     st.lists(st.sampled_from(letters), max_size=40).map(" ".join)
@@ -55,7 +42,6 @@ def marked(shingles, shared, k, tokens):
     return [token in places for token in range(len(tokens))]
 
 
-@settings(deadline=None)
 @given(WORDS, WORDS, st.integers(1, 4), st.data())
 @example("a b c d", "d c a b c d b a b c d", 3, None)
 def test_what_is_marked_is_what_the_sets_share(one, other, k, data):
@@ -85,11 +71,9 @@ def test_what_is_marked_is_what_the_sets_share(one, other, k, data):
     assert found.containment == (len(shared) / min(sizes) if min(sizes) else 0)
 
 
-@settings(deadline=None)
 @given(WORDS, WORDS, st.integers(1, 3), st.integers(0, 5))
 def test_hunks_have_each_passage_once_and_say_what_stands_around_it(one, other, k, context):
-    params = ShingleParams(k=k)
-    found = find_shared(*(locate_shingles(each.encode(), params) for each in (one, other)))
+    found = shared_of(one, other, k=k)
     hunks = list(found.hunks(context))
     passages = [each for hunk in hunks for each in hunk if each.kind == ALIKE]
     assert Counter(passages) == Counter(found.changes)
@@ -99,17 +83,19 @@ def test_hunks_have_each_passage_once_and_say_what_stands_around_it(one, other, 
             assert (first.a_end, first.b_end) == (second.a_start, second.b_start)
         for kind, start, end, b_start, b_end in hunk:
             if kind != ALIKE:
-                is_a = start < end
-                marks = found.in_a[start:end] if is_a else found.in_b[b_start:b_end]
+                marks = found.in_a[start:end] if start < end else found.in_b[b_start:b_end]
                 assert set(marks.tolist()) == {kind in (MOVED_AWAY, MOVED_HERE)}
                 assert len(marks) <= 2 * context
 
 
-def places(one, other, **params):
+def shared_of(one, other, **params):
+    located = (locate_shingles(each.encode(), ShingleParams(**params)) for each in (one, other))
+    return find_shared(*located)
+
+
+def places(one, other):
     """(place in one, place in other, tokens) of each passage."""
-    params = ShingleParams(**params)
-    found = find_shared(*(locate_shingles(each.encode(), params) for each in (one, other)))
-    return [(each.a_start, each.b_start, each.tokens) for each in found.changes]
+    return [(each.a_start, each.b_start, each.tokens) for each in shared_of(one, other).changes]
 
 
 def words(first, last):
@@ -117,9 +103,8 @@ def words(first, last):
 
 
 def test_a_passage_is_found_wherever_it_stands_and_whole():
-    assert places(f"{words(0, 9)} {words(20, 30)}", f"{words(20, 30)} x {words(0, 9)}") == [
-        (0, 11, 9), (9, 0, 10)
-    ]  # fmt: skip
+    moved = places(f"{words(0, 9)} {words(20, 30)}", f"{words(20, 30)} x {words(0, 9)}")
+    assert moved == [(0, 11, 9), (9, 0, 10)]
     # A phrase within it that stands before it too does not cut it.
     phrase = "each of us has"
     block = f"{words(0, 5)} {phrase} {words(5, 9)} {phrase} {words(9, 12)}"
@@ -138,30 +123,27 @@ def test_a_passage_is_found_wherever_it_stands_and_whole():
 def answers(tmp_path):
     """Answers of 200 words: copied whole, in another order, with changed words, reworded, none."""
     rng = random.Random(3)
-    vocabulary = [
-        f"{a}{b}" for a in "ba de fi go lu ma ne pi ro su".split() for b in "ran lek mo".split()
-    ]
-    prose = lambda n: [rng.choice(vocabulary) + rng.choice(["", "s", "ed"]) for _ in range(n)]  # noqa: E731
+    syllables = product("ba de fi go lu ma ne pi ro su".split(), "ran lek mo".split())
+    vocabulary = [a + b + c for (a, b), c in product(syllables, ("", "s", "ed"))]
     question = "What is inheritance, and why do programs need it? Answer in your own words."
-    source, other = prose(900), prose(700)
+    own, source, other = (rng.choices(vocabulary, k=n) for n in (300, 900, 700))
     taken = source[100:250]
     light = [f"new{i}" if i % 11 == 5 else word for i, word in enumerate(taken)]
     heavy = [f"new{i}" if i % 3 == 1 else word for i, word in enumerate(taken)]
     made = {
-        "copied": prose(30) + taken + prose(20), "moved": taken[75:] + prose(50) + taken[:75],
-        "light": prose(50) + light, "heavy": prose(50) + heavy,
-        "two": source[400:480] + prose(30) + other[300:390], "own": prose(200),
+        "copied": own[:30] + taken + own[30:50], "moved": taken[75:] + own[50:100] + taken[:75],
+        "light": own[100:150] + light, "heavy": own[150:200] + heavy, "own": own[:200],
+        "two": source[400:480] + own[200:230] + other[300:390],
     }  # fmt: skip
-    cased = {
-        name: f"{question}\n{'. '.join(' '.join(w) for w in [text[:90], text[90:]])}.\n"
+    texts = {
+        f"{name}.txt": f"{question}\n{' '.join(text[:90])}. {' '.join(text[90:])}.\n"
         for name, text in made.items()
     }
-    cased["copied"] = cased["copied"].upper()
-    write_files(tmp_path / "answers", {f"{name}.txt": text for name, text in cased.items()})
-    write_files(
-        tmp_path / "sources", {"a.txt": f"{question}\n{' '.join(source)}", "b.txt": " ".join(other)}
-    )
-    (tmp_path / "question.txt").write_text(question)
+    texts["copied.txt"] = texts["copied.txt"].upper()
+    write_files(tmp_path / "answers", texts)
+    sources = {"a.txt": f"{question}\n{' '.join(source)}", "b.txt": " ".join(other)}
+    write_files(tmp_path / "sources", sources)
+    write_files(tmp_path, {"question.txt": question})
 
 
 ASKED = "answers --against sources --measure containment -t 0.2 --template question.txt --no-store"
@@ -171,117 +153,101 @@ def rows_of(known):
     """The pairs of a page: names, measure, and the number of shingles of both."""
     names, sizes, pairs = full_names(known), known["documents"]["shingles"], known["pairs"]
     values = np.repeat(pairs["values"], pairs["counts"]).tolist()
-    kinds = [kind[0] for kind in known["kinds"]]
-    assert all(len(kind) == 1 for kind in known["kinds"])
+    sides = ([known["kinds"][each] for each in pairs[side]] for side in ("left", "right"))
     return [
-        (names[kinds[a]], names[kinds[b]], value, sizes[kinds[a]], sizes[kinds[b]])
-        for a, b, value in zip(pairs["left"], pairs["right"], values, strict=True)
+        (names[a], names[b], value, sizes[a], sizes[b])
+        for [a], [b], value in zip(*sides, values, strict=True)
     ]
 
 
 def test_the_shares_are_those_of_pairs_to_the_last_digit(chromium, run, answers, tmp_path):
     """On the page, in `show` as data, and in `show` for people; and those of the definition."""
-    listed = [
-        (a, b, float(c), float(s), int(m), int(n))
-        for a, b, c, s, m, n, *_ in run("pairs", *ASKED.split()).rows
-    ]
+    rows = run("pairs", *ASKED.split()).rows
+    listed = [(a, b, float(c), float(s), int(m), int(n)) for a, b, c, s, m, n, *_ in rows]
     found = {name.rpartition("/")[2]: share for name, _, share, *_ in listed}
     assert found["copied.txt"] > found["light.txt"] > 0.2
     assert not {"own.txt", "heavy.txt"} & {*found}
     page = run("report", *ASKED.split(), "-q").out
-    known = known_of(page)
-    assert rows_of(known) == [(a, b, c, m, n) for a, b, c, _, m, n in listed]
+    assert rows_of(known_of(page)) == [(a, b, c, m, n) for a, b, c, _, m, n in listed]
     removed = set(shingle_list((tmp_path / "question.txt").read_text()))
-    opened(chromium, page)
+    chromium.open(page)
     for at, (a, b, containment, similarity, _, _) in enumerate(listed):
         sets = [set(shingle_list((tmp_path / each).read_text())) - removed for each in (a, b)]
-        shared = len(sets[0] & sets[1])
-        shares = [shared / len(each) for each in sets]
-        shown = json.loads(
-            run("show", a, b, "--shared", "--format", "json", "--template", "question.txt").out
-        )
+        shares = [len(sets[0] & sets[1]) / len(each) for each in sets]
+        assert max(shares) == containment
+        show = ["show", a, b, "--shared", "--template", "question.txt"]
+        shown = json.loads(run(*show, "--format", "json").out)
         assert [shown["share_a"], shown["share_b"]] == shares
         assert (shown["containment"], shown["similarity"]) == (containment, similarity)
-        assert max(shares) == containment
-        row = f"{json.dumps([a, b])}.map((name) => names.indexOf(name))"
-        pair = f"{{first, second, similarity: {containment!r}}}"
-        assert js(chromium, f"(([first, second]) => sharesOf({pair}))({row})") == [
-            *shares,
-            similarity,
-        ]
-        said = run("show", a, b, "--shared", "--template", "question.txt").out.decode()
-        share_a, share_b = map(decimal, shares)
-        assert (
-            f"containment {share_a} of A, {share_b} of B, similarity {decimal(similarity)}" in said
-        )
-        labels = texts(chromium, f"#list > li:nth-child({at + 1}) .share")
-        assert [label.split()[0] for label in labels] == [share_a, share_b]
+        pair = "{first: names.indexOf(arguments[0]), second: names.indexOf(arguments[1]), "
+        pair += "similarity: arguments[2]}"
+        of_page = chromium.js(f"sharesOf({pair})", a, b, containment)
+        assert of_page == [*shares, similarity]
+        a, b, score = map(decimal, (*shares, similarity))
+        said = f"containment {a} of A, {b} of B, similarity {score}"
+        assert said in run(*show).out.decode()
+        labels = chromium.texts(f"#list > li:nth-child({at + 1}) .share")
+        assert [label.split()[0] for label in labels] == [a, b]
 
 
 def test_what_is_shared_stands_beside_each_other_in_the_page(chromium, run, answers, tmp_path):
     """Marked on both sides in the words of each; and no list says what to keep or to drop."""
-    opened(chromium, run("report", *ASKED.split(), "-q").out)
-    rows = [text.split(" ")[0] for text in texts(chromium, "#list .name")]
-    assert texts(chromium, "#title") == ["What documents share"]
-    assert numbers(chromium, "#n-documents, #n-pairs") == [8, len(rows) // 2]
+    chromium.open(run("report", *ASKED.split(), "-q").out)
+    rows = [text.split(" ")[0] for text in chromium.texts("#list .name")]
+    assert chromium.texts("#title") == ["What documents share"]
+    assert chromium.numbers("#n-documents, #n-pairs") == [8, len(rows) // 2]
     for gone in ("#act", "#groups", "#which"):
-        assert js(chromium, "document.querySelector(arguments[0]).offsetParent", gone) is None
-    assert not texts(chromium, "#n-groups, #n-beside")
+        assert chromium.js("document.querySelector(arguments[0]).offsetParent", gone) is None
+    assert not chromium.texts("#n-groups, #n-beside")
     at = rows.index("answers/copied.txt") // 2
-    click(chromium, "#list > li > .row > .toggle", at=at)
-    left, right = texts(chromium, ".beside .text mark:not(.moved)")
-    source = (tmp_path / "sources/a.txt").read_text()
+    chromium.click("#list > li > .row > .toggle", at=at)
+    left, right = chromium.texts(".beside .text mark:not(.moved)")
     assert left.strip().isupper()
     assert re.sub(r"[^\w\s]", "", left).lower().split() == right.split()
-    assert right.strip() in source
+    assert right.strip() in (tmp_path / "sources/a.txt").read_text()
     marks = "[...document.querySelectorAll('.beside .text mark')]"
-    first, second = js(chromium, f"{marks}.map((each) => each.getBoundingClientRect().left)")[:2]
+    first, second = chromium.js(f"{marks}.map((each) => each.getBoundingClientRect().left)")[:2]
     assert first < second
     colour = "getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
-    assert js(chromium, colour, ".beside mark") != js(chromium, colour, ".beside .rest")
-    assert "What is inheritance" not in "".join(texts(chromium, ".beside mark"))
-    click(chromium, "#list > li > .row > .toggle", at=at)
+    assert chromium.js(colour, ".beside mark") != chromium.js(colour, ".beside .rest")
+    assert "What is inheritance" not in "".join(chromium.texts(".beside mark"))
     at = rows.index("answers/moved.txt") // 2
-    click(chromium, "#list > li > .row > .toggle", at=at)
-    both = texts(chromium, f"#list > li:nth-child({at + 1}) .beside mark:not(.moved)")
-    assert len(both) == 4
+    chromium.click("#list > li > .row > .toggle", at=at)
+    both = chromium.texts(f"#list > li:nth-child({at + 1}) .beside mark:not(.moved)")
     assert [len(each.split()) for each in both] == [75] * 4
-    set_threshold(chromium, 1)
-    assert texts(chromium, "#count") == ["0 rows"]
+    chromium.set_threshold(1)
+    assert chromium.texts("#count") == ["0 rows"]
 
 
 def test_a_page_of_shared_texts_does_nothing_with_names_and_texts(chromium, run, tmp_path):
     evil = "</script><script>document.title='owned'</script> <b>bold</b> \u202e \x1b[31m "
-    evil += words(0, 30)
-    latin = ["--encoding", "latin-1"]
-    for at, name in enumerate(HOSTILE):
-        name = os.fsdecode(name.replace(b"/", b"-"))
-        bad = b" \xff\xfe\x80 " if at % 2 else b""
-        write_files(tmp_path / "d", {name: evil.encode() + bad + f"{name!r} own{at}".encode()})
+    evil = f"{evil}{words(0, 30)}".encode()
+    names = [name.replace(b"/", b"-") for name in HOSTILE]
+    for at, name in enumerate(names):
+        own = f"{name!r} own{at}".encode()
+        write_files(tmp_path / "d", {name: evil + b" \xff\xfe\x80 " * (at % 2) + own})
     shutil.copytree(tmp_path / "d", tmp_path / "e")
+    contained = ["--measure", "containment"]
     for command in (
-        "d --measure containment",
-        "d --against e",
-        "d --against e --measure containment",
+        ["d", *contained],
+        ["d", "--against", "e"],
+        ["d", "--against", "e", *contained],
     ):
-        page = run("report", *command.split(), "-t", "0.3", "-q", "--no-store", *latin).out
+        page = run("report -t 0.3 -q --no-store --encoding latin-1", *command).out
         known = known_of(page)
         assert all(name.isprintable() for name in full_names(known))
-        opened(chromium, page)
+        chromium.open(page)
         for at in range(12):
-            click(chromium, "#list > li > .row > .toggle", at=at)
-        assert "owned" not in chromium.title
-        assert not texts(chromium, "#list b, #list script, #list img")
-        marks = texts(chromium, ".beside mark")
+            chromium.click("#list > li > .row > .toggle", at=at)
+        assert "owned" not in chromium.driver.title
+        assert not chromium.texts("#list b, #list script, #list img")
+        marks = chromium.texts(".beside mark")
         assert any("</script><script>" in each for each in marks)
         assert all(line.isprintable() for each in marks for line in each.split("\n"))
-        root = "document.documentElement"
-        assert js(chromium, f"{root}.scrollWidth <= {root}.clientWidth")
-        assert {"img", "iframe", "link"} & set(Outline(page).tags) == {"link"}
-        saved = {name.encode("latin-1") for name in lists_of(known)["names"]}
-        assert {name.rpartition(b"/")[2] for name in saved} == {
-            name.replace(b"/", b"-") for name in HOSTILE
-        }
+        assert chromium.fits()
+        assert {"img", "iframe", "link"} & {node.tag for node in elements(page)} == {"link"}
+        saved = {name.encode("latin-1").rpartition(b"/")[2] for name in lists_of(known)["names"]}
+        assert saved == {*names}
 
 
 @pytest.mark.parametrize(
@@ -300,27 +266,26 @@ def test_the_pairs_of_the_page_are_those_of_pairs_in_their_order(run, tmp_path, 
         made |= {f"{folder}{n}": text[: 30 + 10 * n] + rng.choices(text, k=20) for n in range(4)}
         write_files(tmp_path / folder, {name: " ".join(each) for name, each in made.items()})
     run("index e --store kept")
-    asked = [*command.split(), "-t", "0.3", "--no-store", "-q"]
-    rows = run("pairs", *asked).rows
-    known = known_of(run("report", *asked).out)
-    listed = [(a, b, repr(value)) for a, b, value, *_ in rows_of(known)]
-    assert listed == [tuple(row[:3]) for row in rows]
-    assert len(rows) > 10
-    assert known["pairs"]["same"].count(2) == sum("bytes" in row for row in rows)
-    assert known["passages"].keys() == {
-        f"{a},{b}" for a, b in zip(known["pairs"]["left"], known["pairs"]["right"], strict=True)
-    }
-    for threshold, count in zip(known["steps"]["threshold"], known["steps"]["pairs"], strict=True):
+    asked = [*command.split(), "-t", "0.3", "--no-store"]
+    rows = run("pairs", *asked, "-q").rows
+    known = known_of(run("report", *asked, "-q").out)
+    pairs, steps, number = known["pairs"], known["steps"], len(rows)
+    assert [(a, b, repr(value)) for a, b, value, *_ in rows_of(known)] == [
+        (*row[:3],) for row in rows
+    ]
+    assert number > 10
+    assert pairs["same"].count(2) == sum("bytes" in row for row in rows)
+    sides = zip(pairs["left"], pairs["right"], strict=True)
+    assert known["passages"].keys() == {f"{a},{b}" for a, b in sides}
+    for threshold, count in zip(steps["threshold"], steps["pairs"], strict=True):
         assert count == sum(float(row[2]) >= threshold for row in rows)
-    done = run("report", *asked[:-1], "--most", "3", "--differences", "1")
+    done = run("report", *asked, "--most", "3", "--differences", "1")
     cut = known_of(done.out)
-    assert [*cut["steps"]["pairs"]] == [*known["steps"]["pairs"]]
+    assert cut["steps"]["pairs"] == steps["pairs"]
     assert rows_of(cut) == rows_of(known)[:3]
     assert len(cut["passages"]) == 1
-    assert (
-        f"3 of {len(rows)} pairs of different documents; --most {len(rows)} lists all" in done.err
-    )
-    assert f"the shared passages of 1 of {len(rows)} pairs are in the page" in done.err
+    assert f"3 of {number} pairs of different documents; --most {number} lists all" in done.err
+    assert f"the shared passages of 1 of {number} pairs are in the page" in done.err
 
 
 def test_what_is_gone_is_said_and_shows_nothing(chromium, run, tmp_path):
@@ -333,16 +298,16 @@ def test_what_is_gone_is_said_and_shows_nothing(chromium, run, tmp_path):
     (tmp_path / "e/b").write_text(words(0, 70))
     done = run("report d --against kept -t 0.5 --no-store")
     assert "2 documents of OTHER in this answer changed or vanished" in done.err
-    opened(chromium, done.out)
-    assert "2 documents changed or vanished" in texts(chromium, "#what")[0]
-    badges = texts(chromium, "#list > li > .row > .badge")
+    chromium.open(done.out)
+    assert "2 documents changed or vanished" in chromium.texts("#what")[0]
+    badges = chromium.texts("#list > li > .row > .badge")
     assert any("by estimate" in each for each in badges)
     for at in range(9):
-        click(chromium, "#list > li > .row > .toggle", at=at)
-    notes = texts(chromium, ".passages > p.note")
+        chromium.click("#list > li > .row > .toggle", at=at)
+    notes = chromium.texts(".passages > p.note")
     assert len(notes) == 6
     assert all("changed or vanished since it was compared" in note for note in notes)
-    assert len(texts(chromium, ".beside")) == 3
+    assert len(chromium.texts(".beside")) == 3
 
 
 def test_a_page_of_shared_texts_is_below_8_megabytes(run, tmp_path):
@@ -358,21 +323,13 @@ def test_a_page_of_shared_texts_is_below_8_megabytes(run, tmp_path):
     assert "are without: the page would be too large; --differences N takes N" in done.err
 
 
-def test_the_terminal_has_colours_and_both_texts_if_it_is_wide(run, answers, tmp_path):
-    asked = ["show", "answers/light.txt", "sources/a.txt", "--shared", "--no-store"]
-    wide, narrow = (in_terminal(asked, width, tmp_path)[1].decode() for width in (160, 80))
-    for shown in (wide, narrow):
-        assert "\x1b[32m" in shown
-        assert "[=" not in shown
-    assert "│" in wide
-    assert "│" not in narrow
-    plain = run(*asked).out.decode()
-    first = plain.split("\n\n")[1]
-    assert re.match(r"line \d of A, line \d of B: \d+ words shared\n", first)
-    assert first.count("[=") == first.count("=]") > 10
-    alone = run(*asked, "--context", "0").out.decode()
-    assert "new5" not in alone
-    assert "new5" in plain
+@pytest.mark.parametrize("columns", [160, 80])
+def test_the_terminal_has_colours_and_both_texts_if_it_is_wide(answers, tmp_path, columns):
+    line = "show answers/light.txt sources/a.txt --shared --no-store"
+    _, shown, _ = in_terminal(line, columns, tmp_path)
+    assert b"\x1b[32m" in shown
+    assert b"[=" not in shown
+    assert ("│" in shown.decode()) == (columns == 160)
 
 
 def test_long_documents_of_many_short_passages(run, tmp_path):
