@@ -14,17 +14,13 @@ from lshdup.compare.scored_pairs import gather_pairs
 from lshdup.compare.verification import verify_jaccard
 from lshdup.lsh import band_plan, band_table, candidates
 from tests import reference
-from tests.compare.test_pairs import rows
+from tests.compare.test_pairs import listed, rows
 from tests.conftest import RUN, many, part
 
 # Small domains make ties and overlaps; the full domain makes none.
 elements = st.integers(0, 12) | st.integers(0, (1 << 64) - 1)
 collections = st.lists(st.sets(elements, max_size=14), max_size=14)
 thresholds = st.sampled_from([0.01, 0.1, 0.25, 1 / 3, 0.5, 0.6, 2 / 3, 0.75, 0.8, 0.9, 1.0])
-
-
-def listed(pieces):
-    return [row for each in pieces for row in rows(each)]
 
 
 @settings(max_examples=many(150))

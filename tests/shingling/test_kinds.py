@@ -1,6 +1,5 @@
 """Symbols as tokens, documents of few tokens, and texts of several parts."""
 
-import json
 import unicodedata
 from itertools import chain
 from pathlib import Path
@@ -20,7 +19,7 @@ from lshdup.sources.text_batches import TextBatch
 from tests import reference
 from tests.conftest import many, write_files
 from tests.documents import list_tokens
-from tests.shingling.test_ignorable import IGNORABLE
+from tests.shingling.test_normalization import IGNORABLE
 from tests.shingling.test_text import KINDS, encodable, texts
 
 # --- `--tokens symbols`: words, numbers and every other visible character -------------------------
@@ -119,14 +118,6 @@ def test_symbols_of_the_class_interface():
     assert [pair[:2] for pair in found.pairs()] == [("0", "2")]
 
 
-def test_the_store_knows_tokens_and_k(run, here):
-    (here / "less.c").write_text(LESS)
-    run("shingle less.c --tokens symbols")
-    with np.load(here / ".lshdup/shingles.npz") as artifact:
-        header = json.loads(bytes(artifact["header"]).decode())
-    assert (header["shingle"]["tokens"], header["shingle"]["k"]) == ("symbols", 5)
-
-
 # --- `--min-tokens`: smaller documents are not compared -------------------------------------------
 
 LARGE = "one two three four five six seven eight nine ten"
@@ -167,13 +158,8 @@ def encode(parts, sealed=""):
     return text + SEAL + sealed.encode() if sealed else text
 
 
-PARAMS = st.builds(
-    ShingleParams,
-    tokens=KINDS,
-    k=st.integers(1, 5),
-    bag=st.booleans(),
-    secret=st.sampled_from([b"", b"key"]),
-)
+secrets = st.sampled_from([b"", b"key"])
+PARAMS = st.builds(ShingleParams, KINDS, st.integers(1, 5), bag=st.booleans(), secret=secrets)
 
 
 @settings(max_examples=many(300))

@@ -203,16 +203,6 @@ def test_a_file_holds_a_baseline(tmp_path):
     assert folder.new(loaded) == set()
 
 
-def test_lines_grow_with_copies_and_not_with_their_square():
-    folder = Folder({b"%03d" % number: 3 for number in range(100)})
-    baseline = folder.review(Accepted(WORDS)).summarize(folder.pieces())
-    assert len(baseline.lines) == 99
-    assert folder.new(baseline) == set()
-    more = Folder(dict(zip(folder.names, folder.texts, strict=True)) | {b"050 copy": 3})
-    assert len(more.new(baseline)) == 100
-    assert all(b"050 copy" in pair for pair in more.new(baseline))
-
-
 LINE = (
     b'{"a": "a", "b": "b", "a_text": "0000000000000001", "b_text": "0000000000000002", "note": "x"}'
 )
