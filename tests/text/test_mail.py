@@ -39,20 +39,18 @@ def words(data, **rules):
     return text_of(data, **rules).split()
 
 
-def made(subject, body, *parts):
-    """Return a mail with a subject, a body, and parts: (content, how they are attached)."""
+def made(subject, body, *attached, page=None):
+    """Return a mail with a subject, a body, the same as a page, and what is attached and how."""
     message = EmailMessage()
     message["Subject"] = subject
     message.set_content(body)
-    for content, how in parts:
-        if how == ALTERNATIVE:
-            message.add_alternative(content, subtype="html")
-        else:
-            message.add_attachment(content, **how)
+    if page is not None:
+        message.add_alternative(page, subtype="html")
+    for content, how in attached:
+        message.add_attachment(content, **how)
     return message
 
 
-ALTERNATIVE, INLINE = {"alternative": True}, {"disposition": "inline"}
 ATTACHED = (b"ATTACHED", {"maintype": "application", "subtype": "x"})
 
 
@@ -60,7 +58,7 @@ ATTACHED = (b"ATTACHED", {"maintype": "application", "subtype": "x"})
 
 MAIL_HEADS = {
     "two fields": b"Subject: x\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n\nbody",
-    "CRLF": b"From: a@b.c\r\nTo: d@e.f\r\n\r\nbody\r\n",
+    "CRLF": b"From: a@b.c\r\nTo: d@e.f\r\n\r\nbody\r\n", "no body": HEAD.rstrip(),
     "continued": b"Received: from a\n\tby b\n  for c\nMessage-ID: <1@b>\n\nbody",
     "mbox": b"From ann@example.org  Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody",
     "mbox without a date": b"From ann\n" + HEAD + b"\nbody",
@@ -70,22 +68,18 @@ MAIL_HEADS = {
     "capitals": b"FROM: a@b.c\nSUBJECT: x\n\nbody",
     "small letters": b"from: a@b.c\nmessage-id: <1@b>\nto: c@d.e\n\nbody",
     "another charset": HEAD + b"X-Name: \xe4\xf6\n\n\xe4\xf6\xfc",
-    "no body": HEAD.rstrip(),
     "an empty field": b"From: a\nTo:\nSubject:\n\nbody",
     "a long header": b"X-Many: " + b"x" * (2 << 20) + b"\n" + HEAD,
     "a long known header": b"From: a@b.c\nSubject: " + b"x" * (3 << 20) + b"\nTo: b@c.d\n\nbody",
-}
+}  # fmt: skip
 NO_MAILS = {
-    "empty": b"",
+    "empty": b"", "one field": b"Subject: x\nNote: y\n\nbody",
     "prose": b"Note: this is a text.\nIt goes on.\n\nFrom: here\nTo: there\n",
-    "one field": b"Subject: x\nNote: y\n\nbody",
-    "twice the same": b"Subject: x\nSubject: y\n\nbody",
-    "not at the beginning": b"\n" + HEAD + b"\nbody",
+    "twice the same": b"Subject: x\nSubject: y\n\nbody", "redirections": b"from: /old\nto: /new\n",
     "a line between": b"From: a\nTo: b\nhello bob\nSubject: c\n\nbody",
-    "no empty line": HEAD + b"body without an empty line\n",
+    "not at the beginning": b"\n" + HEAD + b"\nbody", "no empty line": HEAD + b"body at once\n",
     "YAML": b"---\ntitle: x\ndate: 2024-01-01\nsubject: y\n---\n\ntext",
     "YAML without marks": b"title: x\ndate: 2024-01-01\nsubject: y\n",
-    "redirections": b"from: /old\nto: /new\n",
     "Pelican": b"Title: My post\nDate: 2010-12-03 10:20\nCategory: Python\nTags: a, b\n\nText.",
     "a response of HTTP": b"HTTP/1.1 200 OK\r\nDate: Mon, 1 Jan 2024\r\nFrom: x\r\n\r\n<html>",
     "headers of HTTP": b"Date: Mon, 1 Jan 2024\r\nServer: x\r\nContent-Type: text/html\r\n\r\nx",
@@ -102,7 +96,7 @@ NO_MAILS = {
     "notes without a body": b"Date: 1\nSubject: weekly report\nNotes: words and words\n",
     "a record": b"Date: 2002-01-02\nPath: /usr/lib\nDescription: words\n\n",
     "a dialogue": b"ANN: Where is it?\nBOB: From: there.\n\nANN: Oh.",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", MAIL_HEADS)
@@ -234,7 +228,7 @@ def test_contents_are_read_by_what_is_said_of_them(kind, content, expected):
 
 def test_texts_of_every_kind_are_read_unless_they_are_attached():
     for subtype in ("plain", "x-patch", "calendar", "csv"):
-        second = ("of the second part", {"subtype": subtype, **INLINE})
+        second = ("of the second part", {"subtype": subtype, "disposition": "inline"})
         whole = made("SUBJECT", "the body", second, ("ATTACHED", {"subtype": subtype}))
         assert words(bytes(whole)) == ["SUBJECT", *"the body of the second part".split()]
 
@@ -255,7 +249,7 @@ def test_mails_in_mails_are_read():
 def test_what_is_attached_counts_for_sameness():
     def attached(content, disposition="attachment"):
         how = {"maintype": "application", "subtype": "octet-stream", "disposition": disposition}
-        return bytes(made("x", "the body", ("<p>another version", ALTERNATIVE), (content, how)))
+        return bytes(made("x", "the body", (content, how), page="<p>another version"))
 
     texts = [read_mail(attached(content)) for content in (b"1", b"2", b"1")]
     assert texts[0] == texts[2] != texts[1]
@@ -487,7 +481,7 @@ def test_time_grows_with_the_size(make, rules):
 def test_damaged_mails_are_read_as_far_as_they_go():
     for broken in (b"QUJD=A", b"QUJDR", b"====", b"QUJD\nQ"):
         read_mail(HEAD + b"Content-Transfer-Encoding: base64\n\n" + broken)
-    whole = bytes(made("x", "the body", ("<p>page", ALTERNATIVE)))
+    whole = bytes(made("x", "the body", page="<p>page"))
     for end in range(whole.index(b"\n\n") + 2, len(whole)):
         read_mail(whole[:end])
     assert words(whole[: whole.index(b"text/html")]) == ["x", "the", "body"]
