@@ -64,9 +64,6 @@ class Page:
         every = "[...document.querySelectorAll(arguments[0])].map((each) => each.textContent)"
         return self.js(every, selector)
 
-    def numbers(self, selector):
-        return [int(text.replace(",", "")) for text in self.texts(selector)]
-
     def click(self, *selectors, at=0):
         for selector in selectors:
             self.js("document.querySelectorAll(arguments[0])[arguments[1]].click()", selector, at)
