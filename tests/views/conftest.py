@@ -9,10 +9,8 @@ from tests.conftest import require
 
 
 def _found(*names):
-    for name in names:
-        if path := shutil.which(name):
-            return path
-    return pytest.skip(f"{names[0]} is not here")
+    path = next(filter(None, map(shutil.which, names)), None)
+    return path or pytest.skip(f"{names[0]} is not here")
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
-"""What differs between two texts, by words and by lines, and in a group of texts: where tokens stand,
-what changed, and what a person sees of `lshdup show`.
+"""What differs between two texts, by words and by lines, and between those of a group: where tokens
+stand, what changed, and what a person sees of `lshdup show`.
 """
 
 import json
@@ -13,21 +13,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lshdup.base.run import Run
 from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import locate_tokens, number_repeats
 from lshdup.shingling.shingler import Shingler
+from lshdup.views import comparison
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, find_changes
-from lshdup.views.comparison import (
-    align_lines,
-    align_tokens,
-    compare,
-    extract_line,
-    extract_passage,
-    have_same_lines,
-    mark_pieces,
-)  # fmt: skip
 from lshdup.views.pair_view import VariantCollector, _find_segments, find_differences
 from lshdup.views.terminal import Layout, render
 from tests import golden
@@ -202,7 +193,7 @@ def test_a_moved_passage_is_said_to_have_moved():
 def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
     a = " ".join(f"a{i} the" for i in range(100)).encode()
     b = " ".join(f"b{i} b the" for i in range(100)).encode()
-    assert compare(RUN, a, b, ShingleParams()).texts.count(ALIKE) <= 2
+    assert comparison.compare(RUN, a, b, ShingleParams()).texts.count(ALIKE) <= 2
 
 
 @pytest.mark.parametrize("n", [0, 2, 9])
@@ -240,7 +231,7 @@ def test_long_rows_take_time_in_proportion(kind):
 @given(TEXT, TEXT, st.sampled_from(TOKENS), st.integers(1, 3), st.booleans())
 def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
     params = ShingleParams(tokens=tokens, k=k, bag=bag)
-    found = compare(RUN, one.encode(), other.encode(), params, SketchParams())
+    found = comparison.compare(RUN, one.encode(), other.encode(), params, SketchParams())
     valid(found.texts.a.tokens, found.texts.b.tokens, found.texts.changes)
     total = found.shared + found.only_a + found.only_b
     assert found.similarity == (found.shared / total if total else 0)
@@ -254,7 +245,7 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
 
 def test_marks_take_nothing_but_what_changed():
     a, b = b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode()
-    lines = render(compare(RUN, a, b, ShingleParams()).texts, Layout())
+    lines = render(comparison.compare(RUN, a, b, ShingleParams()).texts, Layout())
     assert list(lines) == ["The [-red,-] {+blue+} old (fox) jumps {+high+}"]
 
 
@@ -390,8 +381,8 @@ def wrapped(text, width):
     ],
 )  # fmt: skip
 def test_texts_are_compared_by_lines_if_both_have_the_same(a, b, expected):
-    comparison = compare(RUN, a.encode(), b.encode(), ShingleParams())
-    assert have_same_lines(comparison.texts) is expected
+    found = comparison.compare(RUN, a.encode(), b.encode(), ShingleParams())
+    assert comparison.have_same_lines(found.texts) is expected
 
 
 LINES = st.lists(st.text("ab .<>=\t漢é", max_size=8), max_size=8)
@@ -399,7 +390,7 @@ LINES = st.lists(st.text("ab .<>=\t漢é", max_size=8), max_size=8)
 
 @given(LINES, LINES)
 def test_what_is_not_marked_is_in_both(a, b):
-    for lines, others, spans in zip((a, b), (b, a), mark_pieces(a, b), strict=True):
+    for lines, others, spans in zip((a, b), (b, a), comparison.mark_pieces(a, b), strict=True):
         assert len(lines or [""]) == len(spans)
         for line, each in zip(lines, spans, strict=False):
             assert all(0 <= start < end <= len(line) for start, end in each)
@@ -413,7 +404,7 @@ def test_what_is_not_marked_is_in_both(a, b):
 @given(LINES, LINES)
 def test_equal_lines_and_no_others_are_alike(a, b):
     texts = ("".join(f"{line}\n" for line in each).encode() for each in (a, b))
-    counts = valid(np.array(a, object), np.array(b, object), align_lines(*texts).changes)
+    counts = valid(np.array(a, object), np.array(b, object), comparison.align_lines(*texts).changes)
     assert a != b or counts[ALIKE] == len(a)
 
 
@@ -424,7 +415,7 @@ def test_marks_of_a_changed_line():
         ("  x = 1", "    x = 1", [(0, 2)], [(0, 4)]),
         ("漢字を読む", "漢字を書く", [(3, 5)], [(3, 5)]),
     ):
-        assert mark_pieces([before], [after]) == ([marked], [there])
+        assert comparison.mark_pieces([before], [after]) == ([marked], [there])
 
 
 def test_lines_are_without_their_ends():
@@ -432,8 +423,8 @@ def test_lines_are_without_their_ends():
         "": [], "a\n\nb": ["a", "", "b"], "a\n": ["a"], "a\r\n": ["a"],
         "a\r\n\r\nä": ["a", "", "ä"], "\n": [""],
     }.items():  # fmt: skip
-        located = align_lines(text.encode(), b"").a
-        assert [extract_line(located, at) for at in range(len(located.tokens))] == lines
+        located = comparison.align_lines(text.encode(), b"").a
+        assert [comparison.extract_line(located, at) for at in range(len(located.tokens))] == lines
 
 
 def test_lines_as_they_are_seen(run, tmp_path):
@@ -468,8 +459,10 @@ def variants_of(kept, *members, **options):
     kept, collector = located(kept, **options), VariantCollector()
     for at, each in enumerate(members):
         member = located(each, **options)
-        collector.add(at, align_tokens(kept, member, ShingleParams(**options)))
-    return [(v, extract_passage(kept, v.start, v.end).strip()) for v in collector.variants()]
+        collector.add(at, comparison.align_tokens(kept, member, ShingleParams(**options)))
+    return [
+        (v, comparison.extract_passage(kept, v.start, v.end).strip()) for v in collector.variants()
+    ]
 
 
 def listed(kept, *members, **options):
@@ -492,7 +485,7 @@ def test_the_variants_of_a_member_make_its_text_of_the_kept_one(kept, members):
 
 def test_what_is_the_same_is_shown_as_the_first_text_has_it():
     one, other = located("One Two three four"), located("ONE, TWO; five four!")
-    segments = _find_segments(align_tokens(one, other, ShingleParams()), 9, "word")
+    segments = _find_segments(comparison.align_tokens(one, other, ShingleParams()), 9, "word")
     found = [(kind, text.strip()) for kind, text in segments]
     assert found == [("=", "One Two"), ("-", "three"), ("+", "five"), ("=", "four")]
 
@@ -537,13 +530,13 @@ def test_a_member_that_cannot_be_read_costs_no_other():
         return located(texts[document]) if document in texts else f"{document} is gone"
 
     groups, params = [(0, [1, 2, 3]), (4, [2, 3]), (2, [1]), (2, [3])], ShingleParams()
-    ways = read, partial(align_tokens, params=params), params
-    found = find_differences(Run.quiet(), groups, *ways, 9, 10_000)
+    ways = read, partial(comparison.align_tokens, params=params), params
+    found = find_differences(RUN, groups, *ways, 9, 10_000)
     assert [*found.segments] == [(0, 2), (0, 3), (2, 3)]
     gone = {(0, 1): "1 is gone", (4, 2): "4 is gone", (4, 3): "4 is gone", (2, 1): "1 is gone"}
     assert found.without == {None: "more than --differences 9", **gone}
-    few = find_differences(Run.quiet(), groups, *ways, 2, 10_000)
+    few = find_differences(RUN, groups, *ways, 2, 10_000)
     assert [*few.segments] == [(0, 2)]
-    full = find_differences(Run.quiet(), [(0, [2, 1]), (4, [2])], *ways, 9, 10)
+    full = find_differences(RUN, [(0, [2, 1]), (4, [2])], *ways, 9, 10)
     assert not full.segments
     assert full.without == {None: "the page would be too large; --differences N takes N"}
