@@ -61,7 +61,6 @@ settings.register_profile("ci", derandomize=not _SEED, print_blob=True, **_OPTIO
 settings.register_profile("own", print_blob=True, **_OPTIONS)
 settings.load_profile("ci" if os.environ.get("CI") else "own")
 
-
 #: Seconds after which a test that has not ended ends the run, with its name and where it hangs.
 HUNG, LONG_HUNG = 300, 1800
 
@@ -88,7 +87,6 @@ def pytest_collection_finish():
 
 #: The module for zstd: of the standard library, or its backport.
 ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-
 
 #: Why a test may be skipped where LSHDUP_REQUIRE is set: what CI cannot have everywhere.
 MAY_BE_SKIPPED = {
@@ -327,12 +325,31 @@ def open_workspace(folder, say=None, skipped=None, *, jobs=2, memory=0):
     return Workspace(run, Store(Path(folder)) if folder else None)
 
 
-def open_index(folder, documents, say=None, skipped=None, *, save=True, **given):
+def open_index(
+    folder, documents, say=None, skipped=None, *, save=True, templates=(), jobs=2, **given
+):
     """A workspace, the index of documents in it, and the request with the parameters given."""
     from lshdup.params import DocumentParams
     from lshdup.workspace.index import load_or_build_index
     from lshdup.workspace.request import Request
 
-    workspace = open_workspace(folder, say, skipped)
-    request = Request(tuple(documents), DocumentParams(), given)
+    workspace = open_workspace(folder, say, skipped, jobs=jobs)
+    request = Request(tuple(documents), DocumentParams(), given, templates=templates)
     return workspace, load_or_build_index(workspace, request, save=save), request
+
+
+def open_comparison(
+    folder, documents, method, others=(), *, clustering=False, across=None, templates=(), jobs=2,
+    **given,
+):  # fmt: skip
+    """The comparison of documents, or of them and others, over a store or over none."""
+    from lshdup.params import DocumentParams
+    from lshdup.workspace.against import load_sides
+    from lshdup.workspace.comparing import load_comparison
+    from lshdup.workspace.request import Request
+
+    run = open_workspace(folder, jobs=jobs)
+    request = Request(tuple(documents), DocumentParams(), given, templates=templates)
+    if others:
+        return load_sides(run, request, tuple(others), method)
+    return load_comparison(run, request, method, clustering=clustering, across=across)

@@ -1,6 +1,9 @@
 """What tests of sources share: documents that are found and read, and what they are packed in."""
 
+import csv
+import gzip
 import io
+import json
 import os
 import tarfile
 import zipfile
@@ -13,6 +16,7 @@ from lshdup.params import DocumentParams
 from lshdup.shingling.inspection import cut_parts
 from lshdup.sources.finding import find_documents
 from lshdup.sources.text_batches import batches, read_batch
+from tests.conftest import ZSTD, require
 
 
 def find(*names, store=None, id_lists=False, **params):
@@ -60,6 +64,27 @@ def by_inner_names(path, found):
     prefix = os.fsencode(path) + b"/"
     assert all(name.startswith(prefix) for name in found)
     return {name[len(prefix) :]: each for name, each in found.items()}
+
+
+def write_rows(path, rows, **parquet):
+    """Write rows, {column: cell}, in the form of the ending. parquet : options of pyarrow."""
+    if path.suffix == ".parquet":
+        pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+        pq.write_table(pa.Table.from_pylist(rows), path, **parquet)
+    elif path.suffix in (".csv", ".tsv"):
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], delimiter="," if path.suffix == ".csv" else "\t")
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        # Of every other row the letters are escaped.
+        lines = (json.dumps(row, ensure_ascii=at % 2 == 0) + "\n" for at, row in enumerate(rows))
+        data = "".join(lines).encode()
+        packers = {
+            ".gz": gzip.compress,
+            ".zst": lambda data: require("parquet", ZSTD).compress(data),
+        }
+        path.write_bytes(packers.get(path.suffix, bytes)(data))
 
 
 def tar_of(members, mode="w"):

@@ -9,22 +9,20 @@ import zlib
 from email.message import EmailMessage
 from xml.sax.saxutils import escape
 
-_XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>'
+_XML = '<?xml version="1.0" encoding="UTF-8"?>'
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
-_OPEN = '<?xml version="1.0" encoding="UTF-8"?>'
 _DUBLIN = "http://purl.org/dc/elements/1.1/"
 
 
 def zipped(members, stored=()):
     """A zip of name -> text or bytes, in that order."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(out, "w") as archive:
         for name, content in members.items():
-            info = zipfile.ZipInfo(name)
-            info.compress_type = zipfile.ZIP_STORED if name in stored else zipfile.ZIP_DEFLATED
-            archive.writestr(info, content)
+            how = zipfile.ZIP_STORED if name in stored else zipfile.ZIP_DEFLATED
+            archive.writestr(zipfile.ZipInfo(name), content, how)
     return out.getvalue()
 
 
@@ -56,19 +54,19 @@ def docx(text, header="", title=""):
     """A paragraph for each line; a page header and a title that are not part of the text."""
     line = '<w:p><w:r><w:t xml:space="preserve">{}</w:t></w:r></w:p>'
     body = "".join(map(line.format, escape(text).splitlines()))
-    links, names = [], f'xmlns:w="{_WORD}"'
+    names = f'xmlns:w="{_WORD}" xmlns:r="{_RELATIONS}"'
+    parts, links = {}, []
     if header:
         body += '<w:sectPr><w:headerReference w:type="default" r:id="rId1"/></w:sectPr>'
         links = [("header", "header1.xml")]
-    document = f'<w:document {names} xmlns:r="{_RELATIONS}"><w:body>{body}</w:body></w:document>'
-    parts = {"word/document.xml": ("document.main", document)}
-    if header:
-        line = f"<w:p><w:r><w:t>{escape(header)}</w:t></w:r></w:p>"
-        parts["word/header1.xml"] = ("header", f"<w:hdr {names}>{line}</w:hdr>")
+        header = line.format(escape(header))
+        parts["word/header1.xml"] = ("header", f"<w:hdr {names}>{header}</w:hdr>")
     if title:
         core = f'xmlns:cp="{_PACKAGE}/metadata/core-properties" xmlns:dc="{_DUBLIN}"'
         core = f"<cp:coreProperties {core}><dc:title>{escape(title)}</dc:title></cp:coreProperties>"
         parts["docProps/core.xml"] = ("core", core)
+    document = f"<w:document {names}><w:body>{body}</w:body></w:document>"
+    parts = {"word/document.xml": ("document.main", document), **parts}
     return _package("word/document.xml", "wordprocessingml", parts, links)
 
 
@@ -121,11 +119,11 @@ def odt(text, title=""):
     entries += 'manifest:media-type="text/xml"/>'
     members = {
         "mimetype": kind,
-        "content.xml": f'{_OPEN}<office:document-content {office} xmlns:text="{names}:text:1.0" '
+        "content.xml": f'{_XML}<office:document-content {office} xmlns:text="{names}:text:1.0" '
         f'office:version="1.2">{body}</office:document-content>',
-        "meta.xml": f'{_OPEN}<office:document-meta {office} xmlns:dc="{_DUBLIN}" '
+        "meta.xml": f'{_XML}<office:document-meta {office} xmlns:dc="{_DUBLIN}" '
         f'office:version="1.2">{meta}</office:document-meta>',
-        "META-INF/manifest.xml": f'{_OPEN}<manifest:manifest xmlns:manifest="{names}:manifest:1.0">'
+        "META-INF/manifest.xml": f'{_XML}<manifest:manifest xmlns:manifest="{names}:manifest:1.0">'
         f"{entries}</manifest:manifest>",
     }
     return zipped(members, stored=("mimetype",))
@@ -142,29 +140,28 @@ def epub(text, title="A title", chapters=1):
     meta += '<dc:language>en</dc:language><dc:identifier id="id">urn:x</dc:identifier></metadata>'
     members = {
         "mimetype": "application/epub+zip",
-        "META-INF/container.xml": f'{_OPEN}<container version="1.0" xmlns="urn:oasis:names:tc:'
+        "META-INF/container.xml": f'{_XML}<container version="1.0" xmlns="urn:oasis:names:tc:'
         'opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/content.opf" '
         'media-type="application/oebps-package+xml"/></rootfiles></container>',
-        "OEBPS/content.opf": f'{_OPEN}<package xmlns="http://www.idpf.org/2007/opf" version="3.0" '
+        "OEBPS/content.opf": f'{_XML}<package xmlns="http://www.idpf.org/2007/opf" version="3.0" '
         f'unique-identifier="id">{meta}<manifest>{items}</manifest><spine>{spine}</spine></package>',
     }
     for n, part in enumerate(parts):
         body = "".join(f"<p>{escape(line)}</p>" for line in part)
         page = f"<head><title>{escape(title)}</title></head><body>{body}</body>"
-        page = f'{_OPEN}<html xmlns="http://www.w3.org/1999/xhtml">{page}</html>'
+        page = f'{_XML}<html xmlns="http://www.w3.org/1999/xhtml">{page}</html>'
         members[f"OEBPS/c{n}.xhtml"] = page
     return zipped(members, stored=("mimetype",))
 
 
 def rtf(text):
-    def char(c):
-        if c in "\\{}":
-            return "\\" + c
-        units = c.encode("utf-16-le")
-        units = struct.unpack(f"<{len(units) // 2}h", units)
-        return c if ord(c) < 128 else "".join(f"\\u{unit}?" for unit in units)
+    def units(char):
+        encoded = char.encode("utf-16-le")
+        return struct.unpack(f"<{len(encoded) // 2}h", encoded)
 
-    body = "\\par\n".join("".join(map(char, line)) for line in text.splitlines())
+    escaped = {char: f"\\{char}" for char in "\\{}"}
+    escaped |= {c: "".join(f"\\u{unit}?" for unit in units(c)) for c in text if not c.isascii()}
+    body = text.translate(str.maketrans(escaped | {"\n": "\\par\n"}))
     head = "{\\rtf1\\ansi\\deff0{\\fonttbl{\\f0 Times New Roman;}}{\\info{\\title Hidden title}}\n"
     return f"{head}{body}\\par}}".encode("ascii")
 

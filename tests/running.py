@@ -347,7 +347,6 @@ else:
             jit._load(kernel.function, symbol, kinds)
 """
 
-
 #: Modules of others that a run imports when it needs them.
 _LATER = (
     *("click._textwrap", "colorsys", "difflib", "encodings.ascii", "numpy.ma", "rich.cells"),

@@ -1,7 +1,6 @@
 """The class interface of R1."""
 
 import inspect
-import json
 import pickle
 
 import numpy as np
@@ -11,7 +10,8 @@ import lshdup
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import BandParams, SketchParams
 from tests import reference
-from tests.conftest import ROOT, require, write_files
+from tests.conftest import ROOT, write_files
+from tests.documents import write_rows
 
 TEXTS = {
     "a": "the quick brown fox jumps over the lazy dog and runs away from here",
@@ -213,11 +213,7 @@ def test_names_of_a_list():
 def test_records_of_a_file(tmp_path, ending):
     rows = [{"n": f"r{i}", "question": f"what is said in these words {i // 2}"} for i in range(4)]
     path = tmp_path / f"q.{ending}"
-    if ending == "parquet":
-        pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     for made in (lshdup.MinHash, lshdup.NearDuplicates):
         with pytest.raises(InputError, match=r"no record has a text.*row without text") as refused:
             made(path)

@@ -158,11 +158,15 @@ def test_headers_that_are_no_headers_and_messages_on_one_line(saved):
 
 
 def test_npy_headers_are_not_evaluated(saved):
-    member = unzipped(saved.read_bytes())["a.npy"]
+    members = unzipped(saved.read_bytes())
     objects = "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"
-    for head in ("'''", "(" * 5000, "-" * 9000 + "1", objects, "\0"):
-        rewrite(saved, {"a.npy": artifacts.npy_with(head, member)})
-        refused(saved, "no array of a shape and type")
+    huge = "{'descr': '<u8', 'fortran_order': False, 'shape': (99999999999999,), }"
+    for head in ("'''", "(" * 5000, "-" * 9000 + "1", objects, huge, "\0"):
+        for name in ("a.npy", "header.npy"):
+            saved.write_bytes(archive_of([*members.items()]))
+            rewrite(saved, {name: artifacts.npy_with(head, members[name])})
+            what = "has a shape that does not fit" if head is huge else "is no array of a shape"
+            refused(saved, f"{name} {what}")
 
 
 def test_members_that_are_many_or_twice_or_out_of_place(saved):
@@ -173,6 +177,8 @@ def test_members_that_are_many_or_twice_or_out_of_place(saved):
     refused(saved, "too many")
     saved.write_bytes(archive_of(members, padding=False))
     refused(saved, "places for members")
+    saved.write_bytes(archive_of(members, method=8))
+    refused(saved, "compressed")
     saved.write_bytes(archive_of(members))
     assert npz.load(saved, "things", "mend").arrays["a"].tolist() == [0, 1, 2, 3, 4]
 
@@ -242,7 +248,7 @@ FORGED_MORE = [
     *(("signatures", "common", backwards, "damaged"), ("signatures", "template", 7, "damaged")),
     ("signatures", "guesses_offsets", 2, "damaged"),
 ]
-#: These are as good as not there.
+#: These are ignored.
 PAIRS = [("left", 3_000_000), ("right", 0), ("similarity", np.nan)]
 PAIRS = [("pairs", *change, "") for change in PAIRS]
 FILTERED = "index d --ignore-common 3 --template d/ISC.txt"
@@ -302,14 +308,11 @@ def test_shingles_without_sets_are_refused(corpus, run, tmp_path):
     assert "is missing" in run("pairs --exact", code=2).err
 
 
-_EMPTY = np.empty
-
-
 @pytest.mark.parametrize("pattern", part([(1 << 64) - 1, 0x3FF0000000000000], 2))
 def test_no_memory_is_used_before_it_is_written(tmp_path, monkeypatch, pattern):
     """Whatever new arrays hold, every command gives the same bytes."""
     monkeypatch.chdir(tmp_path)
-    files = artifacts.make_folder(tmp_path)
+    files, empty = artifacts.make_folder(tmp_path), np.empty
 
     def answers():
         for tokens, commands in artifacts.COMMANDS.items():
@@ -321,7 +324,7 @@ def test_no_memory_is_used_before_it_is_written(tmp_path, monkeypatch, pattern):
                         yield command, artifacts.run([*command, *store], 300)
 
     def filled(shape, dtype=float, **options):
-        array = _EMPTY(shape, dtype, **options)
+        array = empty(shape, dtype, **options)
         if array.dtype != object:
             some = np.frombuffer(pattern.to_bytes(8, "little") * (array.nbytes // 8 + 1), np.uint8)
             array.reshape(-1).view(np.uint8)[:] = some[: array.nbytes]

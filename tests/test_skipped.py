@@ -46,7 +46,6 @@ def test_drawn(number):
     print("drawn", number)
 """
 
-
 #: Runs pytest with each of these options, in children of a process that has imported what it needs.
 RUNS = """
 import os, sys

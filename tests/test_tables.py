@@ -18,7 +18,6 @@ from tests.conftest import require
 
 NAMES = ["a", "größe/\n", "\udcff.txt"]
 
-
 Near = namedtuple("Near", "name score same")
 
 

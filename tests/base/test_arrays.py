@@ -155,7 +155,6 @@ def test_strings_that_are_there_again():
 
 PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
-
 #: The groups of a process, files below the folder of control groups, and the limit.
 LIMITS = {
     "above": ("0::/a/b", {"a/b/memory.max": "max", "a/memory.max": "4096"}, 4096),

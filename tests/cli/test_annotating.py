@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lshdup.cli.columns import ANNOTATIONS
 from lshdup.compare.keep_by import order_by_field
 from tests.conftest import RUN, many, part, require
-from tests.documents import find
+from tests.documents import find, write_rows
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -69,13 +69,9 @@ def test_rows_are_annotated_as_they_are_listed(run, here, texts, integers):
         return
     ids = [n if integers else f"r{n}" for n in range(len(texts))]
     rows = [{"id": id_, "text": text} for id_, text in zip(ids, texts, strict=True)]
-    (here / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with (here / "a.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["id", "text"])
-        writer.writeheader()
-        writer.writerows(rows)
-    pq.write_table(pa.Table.from_pylist(rows), here / "a.parquet", row_group_size=7)
     options = "--id-field id --no-store"
+    for ending in ("jsonl", "csv", "parquet"):
+        write_rows(here / f"a.{ending}", rows, row_group_size=7)
     groups = listed(run, "a.jsonl", options)
     for ending in ("jsonl", "csv", "parquet"):
         run(f"clusters a.{ending} {options} --annotate out.{ending} -q")
@@ -222,16 +218,8 @@ def test_the_greatest_or_least_is_kept(run, here, end, kind, least):
     if kind == "dates" and end == "parquet":
         for row in rows:
             row["by"] = row["by"] and dt.date.fromisoformat(row["by"])
-    if end == "jsonl":
-        lines = [{k: v for k, v in row.items() if v is not None} for row in rows]
-        (here / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    elif end == "csv":
-        with (here / "a.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["id", "text", "by"])
-            writer.writeheader()
-            writer.writerows(rows)
-    else:
-        pq.write_table(pa.Table.from_pylist(rows), here / "a.parquet", row_group_size=8)
+    lacking = [{name: cell for name, cell in row.items() if cell is not None} for row in rows]
+    write_rows(here / f"a.{end}", lacking if end == "jsonl" else rows, row_group_size=8)
     line = f"clusters a.{end} --id-field id --keep-by by{':least' * least} --no-store"
     done = run(f"{line} --emit keep")
     want = []

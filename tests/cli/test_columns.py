@@ -18,7 +18,7 @@ from lshdup.cli.commands import COMMANDS
 from lshdup.cli.layouts import table
 from lshdup.cli.main import lshdup
 from tests.conftest import ZSTD, require
-from tests.running import clean_environment, run_many
+from tests.running import clean_environment
 
 
 def test_every_listing_is_in_the_help_of_its_command():
@@ -64,22 +64,6 @@ def test_a_long_cell_takes_time_in_proportion():
     row, numbers = ["1", "x" * 3_000_000], [True, False]
     lines = table(["shingle", "text"], [row], numbers, 80, color=False, header=True)
     assert "".join(lines).count("x") == 3_000_001  # one is in the heading
-
-
-def test_no_number_is_cut_on_a_narrow_terminal(run, corpus, tmp_path):
-    run("index sample_corpus/licences -t 0.5")
-    for case in (
-        "accuracy --perms 60 --bands 10,20 -t 0.7", "accuracy --found -t 0.7 --perms 64",
-        "curve --all --perms 64", "pairs --histogram -t 0.5", "clusters -t 0.5",
-    ):  # fmt: skip
-        line = f"{case} -q --format table"
-        (code, whole, err), (_, shown, _) = run_many([(line, None), (line, 80)], tmp_path)
-        assert code == 0, err
-        lines = re.sub(r"\x1b\[[\d;]*m", "", shown.decode()).splitlines()
-        assert max(map(len, lines)) <= 80
-        number = re.compile(r"(?<!\S)[<>]?-?\d[\d,]*\.\d{4}(?!\S)")
-        assert number.search(whole.decode())
-        assert sorted(number.findall(whole.decode())) == sorted(number.findall("\n".join(lines)))
 
 
 @settings(deadline=None)

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from tests.conftest import WHOLE, require
+from tests.documents import write_rows
 from tests.reference import shingle_list
 
 ASKED = ["--measure", "containment", "--id-field", "id", "--no-store"]
@@ -16,13 +17,6 @@ WORDS = [f"word{number}" for number in range(400)]
 
 def words(draw, n):
     return " ".join(draw.choice(WORDS) for _ in range(n))
-
-
-def write_rows(path, rows):
-    """Write (id, text) as JSON Lines, and return the lines."""
-    lines = [json.dumps({"id": name, "text": text, "n": 1.0}) + "\n" for name, text in rows]
-    path.write_text("".join(lines))
-    return lines
 
 
 def read_rows(path):
@@ -64,8 +58,10 @@ def test_what_goes_is_that_of_the_definition(run, tmp_path, seed):
         train.append((number, " ".join(parts * (1 if number % 10 else 0))))
     train += [(n + 100, train[n + 1][1]) for n in range(0, 20, 2)]  # copies
     train += [(f"t{n}", test[n][1]) for n in range(5)]
-    lines = write_rows(tmp_path / "train.jsonl", train)
-    write_rows(tmp_path / "test.jsonl", test)
+    for name, side in (("test", test), ("train", train)):
+        rows = [{"id": id_, "text": text, "n": 1.0} for id_, text in side]
+        write_rows(tmp_path / f"{name}.jsonl", rows)
+    lines = (tmp_path / "train.jsonl").read_text().splitlines(keepends=True)
     k = 3 + 2 * seed
     sets = [[(name, set(shingle_list(text, k=k))) for name, text in side] for side in (train, test)]
     for threshold in (1.0, 0.7):
@@ -97,14 +93,14 @@ def test_what_goes_is_that_of_the_definition(run, tmp_path, seed):
 
 def test_parquet_csv_and_a_store(run, tmp_path):
     """As `clusters --write` writes them, and OTHER may be a store."""
-    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+    pq = require("parquet", "pyarrow.parquet")
     draw = random.Random(1)
     texts = [words(draw, 30) for _ in range(6)]
     texts[4] = f"{words(draw, 9)} {texts[0]}"
-    pq.write_table(pa.table({"id": range(6), "text": texts}), tmp_path / "train.parquet")
-    with (tmp_path / "train.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("id", "text"), *enumerate(texts)])
-    write_rows(tmp_path / "test.jsonl", [("q", texts[0])])
+    rows = [{"id": number, "text": text} for number, text in enumerate(texts)]
+    write_rows(tmp_path / "train.parquet", rows)
+    write_rows(tmp_path / "train.csv", rows)
+    write_rows(tmp_path / "test.jsonl", [{"id": "q", "text": texts[0]}])
     run("index test.jsonl --id-field id --store kept -q")
     for other in ("test.jsonl", "kept"):
         run("pairs train.parquet --against", other, *ASKED, "--write", "o.parquet")

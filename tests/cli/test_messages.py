@@ -20,7 +20,8 @@ from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
 from lshdup.sources.rewriting import check_target
-from tests.conftest import ROOT, require, write_files
+from tests.conftest import ROOT, write_files
+from tests.documents import write_rows
 from tests.running import clean_environment, in_terminal, open_terminal, run_program
 
 TEXT = "some words that are the same in each of these three documents, but for number"
@@ -32,14 +33,13 @@ def here(here):
     texts = [f"{TEXT} {number}" for number in range(3)]
     write_files(".", {f"docs/{number}.txt": text for number, text in enumerate(texts)})
     rows = [{"content": each, "id": n, "meta": {"language": "en"}} for n, each in enumerate(texts)]
-    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_rows(here / "rows.jsonl", rows)
     return here
 
 
 def test_a_wrong_column_names_those_there_are(here, run):
-    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     rows = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
-    pq.write_table(pa.Table.from_pylist(rows), "rows.parquet")
+    write_rows(here / "rows.parquet", rows)
     has = "it has no column '{}', but content, id, meta, meta.language; "
     text = run("pairs rows.parquet --text-field langauge", code=2).err
     assert has.format("langauge") + "did you mean --text-field meta.language?" in text

@@ -279,7 +279,6 @@ FILES = {
     "empty/file": "", "office/x.docx": office.docx(TEXT),
 }  # fmt: skip
 
-
 #: Two stores of d, of which one document has changed unseen; of old another one is gone.
 STORES = ("kept", "old")
 

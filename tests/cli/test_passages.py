@@ -13,7 +13,7 @@ import pytest
 from lshdup.params import ShingleParams
 from tests import reference
 from tests.conftest import ROOT, require, write_files
-from tests.documents import list_tokens
+from tests.documents import list_tokens, write_rows
 
 PASSAGE = (
     "Größe ist nicht alles, aber „ohne sie“ ist manches nichts — sagte der alte Mann am Meer zu "
@@ -86,9 +86,7 @@ def test_offsets_are_those_of_the_document_as_it_is_stored(run, texts):
 
 
 def test_rows_that_are_not_cut_do_not_count_as_cut(run, tmp_path):
-    pa = require("parquet", "pyarrow")
-    pq = require("parquet", "pyarrow.parquet")
-    pq.write_table(pa.table({"m": [{"text": PASSAGE}] * 2}), tmp_path / "r.parquet")
+    write_rows(tmp_path / "r.parquet", [{"m": {"text": PASSAGE}}] * 2)
     command = ["passages", "r.parquet", "--text-field", "m.text", "--least", "20", "--no-store"]
     said = run(*command, "--write", "out.parquet").err
     assert "cut: 0 tokens, 0 bytes, from 0 rows" in said
@@ -168,8 +166,7 @@ def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
             text += part + (usual[piece] if draw.random() < 0.97 else draw.choice(closings))
             text += filling(2000 + 9 * number, draw.randrange(2)) + draw.choice([" ", " «"])
         texts.append(text.strip() if number % 2 else text)
-    rows = [{"text": text} for text in texts]
-    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(tmp_path / "r.jsonl", [{"text": text} for text in texts])
     found = passages(run, "r.jsonl", "--least", "15", "--no-store", "--max-documents", "1000")
     wanted = cut_slowly(texts, found)
     command = ["--least", "15", "--no-store", "--max-documents", "1000"]
@@ -193,9 +190,9 @@ def test_a_cut_takes_what_closes_the_passage_everywhere(run, tmp_path):
 
 
 def test_only_docs_are_written_whatever_other_is(run, tmp_path):
-    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
+    pq = require("parquet", "pyarrow.parquet")
     texts = [f"{filling(1)} {PASSAGE} {filling(2)}", filling(3)]
-    pq.write_table(pa.table({"text": texts}), tmp_path / "r.parquet")
+    write_rows(tmp_path / "r.parquet", [{"text": text} for text in texts])
     write_files(tmp_path, {"q.jsonl": json.dumps({"text": PASSAGE}) + "\n", "q.txt": PASSAGE})
     run("index q.txt --store kept")
     command = ["passages", "r.parquet", "--least", "20", "--no-store", "--write", "o.parquet"]

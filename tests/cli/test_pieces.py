@@ -9,6 +9,7 @@ import tarfile
 import pytest
 
 from tests.conftest import ROOT
+from tests.documents import write_rows
 from tests.running import as_variables, clean_environment, run_program
 
 #: What is large enough that no folder of the other tests fills it, and a size that these do fill.
@@ -135,7 +136,7 @@ def folders(tmp_path):
         head = f"From: a@b.c\nDate: {number}\nSubject: licence {number}\n\n"
         (tmp_path / f"Mail/cur/{number:02}").write_text(head + texts[number % 5])
     rows = [{"id": n, "text": texts[n % 10] + " more" * (n % 3)} for n in range(30)]
-    (tmp_path / "d/rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_rows(tmp_path / "d/rows.jsonl", rows)
     with tarfile.open(tmp_path / "d/some.tar.gz", "w:gz") as archive:
         for path in licences[:18:3]:
             archive.add(path, path.name)

@@ -1,8 +1,6 @@
 """Records from standard input and from pipes: what a file of the same bytes gives."""
 
-import csv
 import gzip
-import io
 import json
 import mailbox
 import os
@@ -11,12 +9,11 @@ import random
 import signal
 import subprocess
 import sys
-import tarfile
-import zipfile
 
 import pytest
 
-from tests.conftest import Result, require
+from tests.conftest import Result
+from tests.documents import tar_of, warc_record, write_rows, zip_of
 from tests.running import clean_environment
 
 WORDS = [f"w{number}" for number in range(300)]
@@ -45,43 +42,27 @@ def in_bash(line, cwd):
 
 
 def make(kind, texts, path):
-    """The bytes of a file of this kind, as an independent writer makes it."""
-    data = rows_of(texts)
-    if kind in ("csv", "tsv"):
-        out = io.StringIO()
-        writer = csv.writer(out, delimiter="," if kind == "csv" else "\t")
-        writer.writerows([("id", "text"), *enumerate(texts)])
-        return out.getvalue().encode()
-    if kind == "parquet":
-        pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
-        pq.write_table(pa.table({"id": WORDS[: len(texts)], "text": texts}), path)
-    elif kind == "mbox":
+    """Return the bytes of a file of this kind, which an independent writer makes at a path."""
+    members = [(f"t/{at}.txt", text.encode()) for at, text in enumerate(texts)]
+    if kind == "mbox":
         box = mailbox.mbox(path)
         for at, text in enumerate(texts):
             box.add(f"From: a@b.c\nSubject: number {at}\n\n{text}\n")
         box.close()
-    elif kind == "zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            for at, text in enumerate(texts):
-                archive.writestr(f"t/{at}.txt", text)
-    elif kind == "tar":
-        with tarfile.open(path, "w") as archive:
-            for at, text in enumerate(texts):
-                member = tarfile.TarInfo(f"t/{at}.txt")
-                member.size = len(text)
-                archive.addfile(member, io.BytesIO(text.encode()))
     elif kind == "warc":
-        head = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://x/{}\r\n"
-        head += "Content-Type: text/plain\r\nContent-Length: {}\r\n\r\n{}\r\n\r\n"
-        return "".join(head.format(at, len(each), each) for at, each in enumerate(texts)).encode()
-    return path.read_bytes() if path.exists() else data
+        records = (warc_record("conversion", f"http://x/{name}", text) for name, text in members)
+        path.write_bytes(b"".join(records))
+    elif kind in ("tar", "zip"):
+        path.write_bytes({"tar": tar_of, "zip": zip_of}[kind](members))
+    else:
+        write_rows(path, [{"id": f"n{at}", "text": text} for at, text in enumerate(texts)])
+    return path.read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "tsv", "parquet", "mbox", "tar", "zip", "warc"])
 def test_a_stream_of_each_kind_is_what_a_file_is(kind, run, here):
-    data = make(kind, make_texts(12), here / "made")
     name = "Inbox" if kind == "mbox" else f"rows.{kind}"
-    (here / name).write_bytes(data)
+    data = make(kind, make_texts(12), here / name)
     commands = ["pairs", "pairs --exact", "clusters", "passages --least 9"]
     if kind not in ("tar", "zip", "warc"):
         commands += ["clusters --write -"]

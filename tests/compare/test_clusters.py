@@ -36,7 +36,7 @@ from lshdup.workspace import comparing
 from lshdup.workspace.comparing import load_or_find_clusters
 from tests import reference
 from tests.compare.test_pairs import columns_of
-from tests.conftest import ROOT, RUN, many, open_index, part, write_files
+from tests.conftest import ROOT, RUN, many, open_index, part
 from tests.reference import path_key
 
 # --- the stage against the obvious loop -----------------------------------------------------------
@@ -604,19 +604,6 @@ def test_order_of_input_and_threads_change_nothing(run, corpus, tmp_path):
     assert (tmp_path / "a/clusters.npz").read_bytes() == (tmp_path / "b/clusters.npz").read_bytes()
 
 
-def test_max_bucket(run, tmp_path):
-    write_files(tmp_path / "d", {f"{i:02}": text(i % 6) + f" {i}" for i in range(30)})
-    assert len(run("clusters d -t 0.9").rows) == 30
-    for _ in range(2):  # what was not looked at is said again by the store
-        limited = run("clusters -t 0.9 --max-bucket 10")
-        assert "--max-bucket 10 skipped" in limited.err
-    assert len(limited.rows) < 30
-    pairs = {frozenset(row[:2]) for row in run("pairs -t 0.9 --max-bucket 10").rows}
-    keeper = {row[0]: row[2] for row in limited.rows if row[1] == "keep"}
-    dropped = (row for row in limited.rows if row[1] == "drop")
-    assert all(frozenset((keeper[row[0]], row[2])) in pairs for row in dropped)
-
-
 # --- from the store -------------------------------------------------------------------------------
 
 
@@ -654,20 +641,6 @@ def test_a_second_run_reads_nothing(monkeypatch, linkage):
         assert np.array_equal(again.clusters.similarity, first.clusters.similarity, equal_nan=True)
         assert np.array_equal(again.copies, first.copies)
         assert again.compared == -1
-
-
-def test_another_preference_or_another_time_is_another_answer(folder):
-    for age, name in enumerate(["x", "y"]):
-        os.utime(folder / name, (10**9 + age, 10**9 + age))
-
-    def kept(keep):
-        documents, found = grouped(keep=keep)
-        return {"d/x", "d/y"} & {*names_of(documents, found.clusters.kept)}
-
-    assert kept("newest") == {"d/y"}
-    os.utime(folder / "x", (2 * 10**9, 2 * 10**9))
-    assert kept("newest") == {"d/x"}
-    assert kept("oldest") == {"d/y"}
 
 
 @pytest.mark.usefixtures("folder")

@@ -17,7 +17,7 @@ from lshdup.compare.expand_duplicates import NO_KEYS
 from lshdup.params import ClusterParams
 from lshdup.workspace.comparing import load_or_find_clusters
 from tests.compare.test_clusters import Made, collections
-from tests.conftest import ROOT, RUN, many, open_index, part
+from tests.conftest import ROOT, RUN, many, open_index, part, write_files
 from tests.reference import path_key
 
 
@@ -195,24 +195,10 @@ def test_central_on_the_sample_corpus(run, sample_sets, options):
     assert changed
 
 
-def test_central_of_files_with_copies(run, tmp_path, monkeypatch):
-    """Exact duplicates count as often as they are there; a second run answers from the store."""
-    lengths = {"a.txt": 40, "bb.txt": 44, "cc.txt": 44, "ddd.txt": 44, "eeee.txt": 48}
-    for name, n in lengths.items():
-        (tmp_path / name).write_text(" ".join(f"w{i}" for i in range(n)))
-    default = ["clusters", *lengths, "-t", "0.7"]
-    assert run(*default).rows[0][2] == "a.txt"
-    for more in ([], ["--exact"], ["--linkage", "single"], []):
-        rows = run(*default, "--keep", "central", *more).rows
-        assert [row[2] for row in rows if row[1] == "keep"] == ["bb.txt"]
-    assert run(*default).rows[0][2] == "a.txt"
-    refused = run("report", *lengths, "--keep", "central", "-o", "page.html", code=2)
-    assert "--keep central" in refused.err
-    assert not (tmp_path / "page.html").exists()
-    monkeypatch.chdir(tmp_path)
+def test_many_comparisons_are_said_before_them(here, monkeypatch):
+    write_files(here, {f"{n}.txt": " ".join(f"w{i}" for i in range(n)) for n in (40, 44, 48)})
     monkeypatch.setattr(pipeline, "_MANY_COMPARISONS", 2)
     said = []
-    documents = map(str.encode, lengths)
-    steps, indexed, request = open_index(None, documents, said.append, threshold=0.7)
+    steps, indexed, request = open_index(None, [b"."], said.append, threshold=0.7)
     load_or_find_clusters(steps, indexed, ClusterParams(keep="central"), request)
     assert "--keep central compares all documents of a group: 3 similarities" in " ".join(said)

@@ -89,9 +89,9 @@ def package(tmp_path, own_pack):
     )  # fmt: skip
 
 
-def test_the_first_process_compiles_without_numba_and_the_second_loads(package):
+def test_the_first_process_compiles_without_numba_and_the_second_loads_without_llvm(package):
     assert package.run(WITHOUT_NUMBA) == "compiled"
-    assert package.run() == "loaded"
+    assert package.run("import sys; sys.modules['llvmlite.binding'] = None\n") == "loaded"
     # pip uninstalls byte code; what else is there would keep an empty package importable.
     assert not list((package.folder / "lshdup").rglob("*.kernel*"))
 
@@ -120,13 +120,6 @@ def test_other_systems_have_llvm_load_what_is_stored(package, other):
     (cached,) = package.files(package.beside)
     assert cached.read_bytes()[16:].startswith(b"image ") == (other == "silent")
     assert package.run(before) == "loaded"
-
-
-def test_a_stored_kernel_is_loaded_without_llvm(package):
-    """LLVM takes longer to load than NumPy."""
-    package.run()
-    without = "import sys; sys.modules['llvmlite.binding'] = None\n"
-    assert package.run(without) == "loaded"
 
 
 def test_kernels_have_images_unless_addresses_are_in_their_code(own_pack):

@@ -37,7 +37,6 @@ _COPIED = (
 #: been noticed.
 _SLOWER, _MORE_SECONDS = 4, 60
 
-
 #: The share of drawn faults that the tests of a minute do not notice. Of 210 that were drawn by
 #: "issue 30", 41 were left: 15 that change no answer, 6 that later tests notice, and 20 that none
 #: did. Since then tests hold them; another draw finds others. A higher share would say that tests

@@ -1,8 +1,6 @@
 """Pairs of documents that share passages, against every diagonal of every pair."""
 
 import itertools
-import random
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +14,7 @@ from lshdup.passages import sharing
 from lshdup.passages.anchors import Texts
 from lshdup.passages.sharing import find_cover, find_sharing_pairs
 from tests.conftest import many
-from tests.passages.test_finding import find_anchors, sequences_of, texts
+from tests.passages.test_finding import chains, find_anchors, quotations, sequences_of, texts
 
 
 def sharing_pairs(documents, params, origins=(), order=None, threshold=0.0, jobs=1, memory=1 << 30):
@@ -32,17 +30,6 @@ def sharing_pairs(documents, params, origins=(), order=None, threshold=0.0, jobs
     columns = found.left_tokens, found.right_tokens, found.longest, found.passages
     columns = [found.pairs >> 32, found.pairs % 2**32, *columns]
     return list(zip(*(each.tolist() for each in columns), strict=True))
-
-
-def chains(a, b, gram, gap):
-    """Begin in both and tokens of what is equal but for gaps, on every diagonal of two texts."""
-    for shift in range(-len(a) + 1, len(b)):
-        i, j = max(-shift, 0), max(shift, 0)
-        same = "".join("01"[x == y] for x, y in zip(a[i:], b[j:], strict=False))
-        runs = [run.span() for run in re.finditer(f"1{{{gram},}}", same)]
-        cuts = [n for n in range(1, len(runs)) if runs[n][0] - runs[n - 1][1] > gap]
-        for first, end in itertools.pairwise([0, *cuts, len(runs)] if runs else []):
-            yield i + runs[first][0], j + runs[first][0], runs[end - 1][1] - runs[first][0]
 
 
 def rare_anchors(documents, params):
@@ -62,28 +49,32 @@ def rare_anchors(documents, params):
     return rare
 
 
-def obvious_sharing(documents, params, origins=(), threshold=0.0, *, all_rare=False):
-    """Rows as of `sharing_pairs`. all_rare : whether anchors of every common run are found."""
+def common_runs(documents, params, *, all_rare=False):
+    """Runs of two documents: begin in both, and tokens. all_rare : also those without anchors."""
     gram = find_anchors(sequences_of(documents), params).gram if params.gap else params.least
-    rare, rows = rare_anchors(documents, params), []
-    for d, e in itertools.combinations(range(len(documents)), 2):
-        if origins and origins[d] == origins[e]:
-            continue
-        runs = [
+    rare = rare_anchors(documents, params)
+
+    def runs_of(d, e):
+        return [
             (i, j, n)
             for i, j, n in chains(documents[d], documents[e], gram, params.gap)
             if n >= params.least
             and (all_rare or any(rare[d].get(i + t, -1) == rare[e].get(j + t) for t in range(n)))
         ]
-        covered = [{run[side] + t for run in runs for t in range(run[2])} for side in (0, 1)]
-        shares = (
-            len(covered[0]) / max(len(documents[d]), 1),
-            len(covered[1]) / max(len(documents[e]), 1),
-        )
-        if runs and max(shares) >= threshold:
+
+    return runs_of
+
+
+def obvious_sharing(documents, params, origins=(), threshold=0.0, *, all_rare=False):
+    """Rows as of `sharing_pairs`. all_rare : as of `common_runs`."""
+    runs_of, rows = common_runs(documents, params, all_rare=all_rare), []
+    for d, e in itertools.combinations(range(len(documents)), 2):
+        runs = runs_of(d, e) if not origins or origins[d] != origins[e] else []
+        covered = [len({run[side] + t for run in runs for t in range(run[2])}) for side in (0, 1)]
+        share = max(n / max(len(documents[at]), 1) for n, at in zip(covered, (d, e), strict=True))
+        if runs and share >= threshold:
             places = min(len({run[side] for run in runs}) for side in (0, 1))
-            row = d, e, *map(len, covered), max(n for _, _, n in runs), places
-            rows.append((-max(shares), row))
+            rows.append((-share, (d, e, *covered, max(n for _, _, n in runs), places)))
     return [row for _, row in sorted(rows)]
 
 
@@ -110,14 +101,10 @@ def test_a_chain_is_found_past_anchors_that_recur_nowhere():
 
 
 def test_runs_are_found_with_room_for_one_member_at_a_time(monkeypatch):
-    chance = random.Random(5)
-    text = [chance.randrange(10**6) for _ in range(200)]
-    starts = [[chance.randrange(160) for _ in range(4)] for _ in range(15)]
-    documents = [[t for at in each for t in (*text[at : at + 40], at)] for each in starts]
     monkeypatch.setattr(sharing, "AT_ONCE", 1)
     monkeypatch.setattr(sharing, "GROUPS_AT_ONCE", 1 << 20)
-    expected = obvious_sharing(documents, PassageParams(6), all_rare=True)
-    assert sharing_pairs(documents, PassageParams(6)) == expected
+    expected = obvious_sharing(quotations(), PassageParams(6), all_rare=True)
+    assert sharing_pairs(quotations(), PassageParams(6)) == expected
     assert len(expected) == 105
 
 
@@ -141,17 +128,9 @@ def test_what_more_documents_have_makes_no_pair(common):
 
 def obvious_cover(documents, params):
     """The documents that cover the first one, by sets of its tokens."""
-    gram = find_anchors(sequences_of(documents), params).gram if params.gap else params.least
-    anchors = rare_anchors(documents, replace(params, max_documents=1000))
+    runs_of = common_runs(documents, replace(params, max_documents=1000))
     shared = {
-        d: {
-            i + t
-            for i, j, n in chains(documents[0], documents[d], gram, params.gap)
-            if n >= params.least
-            and any(anchors[0].get(i + t, -1) == anchors[d].get(j + t) for t in range(n))
-            for t in range(n)
-        }
-        for d in range(1, len(documents))
+        d: {i + t for i, _, n in runs_of(0, d) for t in range(n)} for d in range(1, len(documents))
     }
     covered, rows = set(), []
     while True:
@@ -162,21 +141,23 @@ def obvious_cover(documents, params):
         covered |= shared[-d]
 
 
+def covering(documents, params, jobs):
+    """What `find_cover` finds of the first document in the others."""
+    sequences, numbers = sequences_of(documents), np.arange(len(documents))
+    read = Texts(sequences, find_anchors(sequences, params), numbers, (numbers > 0).astype("u4"))
+    return find_cover(Run.quiet(jobs), read, params)
+
+
 @given(texts(), st.integers(2, 14), st.sampled_from([0, 0, 1, 3]), st.sampled_from([1, 3]))
 def test_documents_that_cover_a_text(documents, least, gap, jobs):
-    params, sequences = PassageParams(least, gap=gap), sequences_of(documents)
-    numbers = np.arange(len(documents))
-    read = Texts(sequences, find_anchors(sequences, params), numbers, (numbers > 0).astype("u4"))
-    assert find_cover(Run.quiet(jobs), read, params)[0] == obvious_cover(documents, params)
+    params = PassageParams(least, gap=gap)
+    assert covering(documents, params, jobs)[0] == obvious_cover(documents, params)
 
 
 def test_a_text_is_covered_by_what_thousands_have():
     """What is common in the collection counts; what the text itself repeats a lot does not."""
-    documents = [list(range(100)), *[[*range(99), n + 1000] for n in range(1500)], list(range(100))]
-    documents[0] += [5] * 2000
-    documents.append([5] * 2000)
-    sequences, params, numbers = sequences_of(documents), PassageParams(50), np.arange(1503)
-    read = Texts(sequences, find_anchors(sequences, params), numbers, (numbers > 0).astype("u4"))
-    cover, most_common = find_cover(Run.quiet(2), read, params)
+    documents = [[*range(100), *[5] * 2000], *[[*range(99), n + 1000] for n in range(1500)]]
+    documents += [list(range(100)), [5] * 2000]
+    cover, most_common = covering(documents, PassageParams(50), 2)
     assert cover == [(1501, 100, 100)]
     assert most_common > 2000

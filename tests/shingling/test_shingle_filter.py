@@ -2,13 +2,11 @@
 
 import os
 import random
-import re
 import shutil
 import tempfile
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,19 +16,23 @@ from hypothesis import strategies as st
 from lshdup import MinHash, NearDuplicates
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.cli.main import main
 from lshdup.collection.set_source import set_source
 from lshdup.errors import ParameterError
-from lshdup.params import DocumentParams, FilterParams, PairParams, ShingleParams
+from lshdup.params import FilterParams, PairParams, ShingleParams
 from lshdup.pipeline import expand_copies
 from lshdup.shingling import shingle_filter as filters
 from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter
 from lshdup.shingling.shingler import Shingler
-from lshdup.workspace.comparing import load_comparison, load_or_find_pairs
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
+from lshdup.workspace.comparing import load_or_find_pairs
 from tests import reference
-from tests.conftest import RUN, WHOLE, killed_behind_segments, open_workspace, write_files
+from tests.conftest import (
+    RUN,
+    WHOLE,
+    killed_behind_segments,
+    open_comparison,
+    open_index,
+    write_files,
+)
 
 # --- the arrays -----------------------------------------------------------------------------------
 
@@ -152,22 +154,6 @@ def write_letters(folder, count, seed=1):
 
 
 @pytest.fixture
-def run(capfd):
-    """Run `lshdup` in this process."""
-
-    def run(*arguments, code=0):
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main(list(arguments))
-        out, err = capfd.readouterr()
-        assert done.value.code == code, (arguments, err)
-        rows = [line.split("\t") for line in out.splitlines()]
-        return SimpleNamespace(out=out, err=err, rows=rows)
-
-    return run
-
-
-@pytest.fixture
 def here(here):
     write_letters(here / "d", 20)
     (here / "form.txt").write_text(FORM.replace("{}", "..."))
@@ -183,11 +169,10 @@ ASKED = {
 }
 
 
-def request(asked, documents=(b"d",), **given):
-    asked = {"threshold": 0.4, "min_tokens": 1, **given, **asked}
-    templates = asked.pop("templates", ())
-    asked = {name: value for name, value in asked.items() if value is not None}
-    return Request(documents, DocumentParams(), asked, False, templates)
+def given_of(asked, given):
+    """The parameters of a run."""
+    given = {"threshold": 0.4, "min_tokens": 1, **given, **asked}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def shown(collection, listing):
@@ -198,18 +183,14 @@ def shown(collection, listing):
 
 def pairs_of(store, asked, **given):
     """The pairs of `lshdup pairs d`, and its collection."""
-    steps = open_workspace(store)
-    wanted = request(asked, **given)
-    indexed = load_or_build_index(steps, wanted, save=False)
+    steps, indexed, _ = open_index(store, [b"d"], save=False, **given_of(asked, given))
     found = load_or_find_pairs(steps, indexed, PairParams())
     pairs = expand_copies(RUN, found.pairs, indexed.index.duplicate_of)
     return shown(indexed.collection, pairs), indexed.collection
 
 
 def exact_pairs_of(store, asked, documents=(b"d",), **given):
-    wanted = request(asked, documents, **given)
-    workspace = open_workspace(store)
-    opened = load_comparison(workspace, wanted, PairParams(exact=True), clustering=False)
+    opened = open_comparison(store, documents, PairParams(exact=True), **given_of(asked, given))
     return shown(opened.here, opened.expand_copies(opened.find_pairs(), collapse=False))
 
 
@@ -291,10 +272,11 @@ def test_documents_of_which_little_is_left_are_not_compared(run, here, asked, le
         keywords, options = {"templates": [Path("form.txt").read_text()]}, ["--template=form.txt"]
     else:
         keywords, options = {"ignore_common": 5}, ["--ignore-common=5"]
-    keywords |= {} if least is None else {"min_tokens": least}
+    if least is not None:
+        keywords["min_tokens"] = least
+        options += ["--min-tokens", str(least)]
     near = NearDuplicates(texts, threshold=0.4, recall=0.9999, **keywords)
     assert {pair[:2] for pair in near.pairs()} == {(a.decode(), b.decode()) for a, b, _ in found}
-    options += [] if least is None else ["--min-tokens", str(least)]
     options += ["--no-store", "-t", "0.4"]
     copies = [("d/000", "d/copy"), ("d/001", "d/near")] if len(found) else []
     for more in ([], ["--exact"], ["--measure", "containment"], ["--against", "d"]):
@@ -367,8 +349,8 @@ def test_documents_that_change_before_they_are_verified(here, monkeypatch):
     """Read again without what was removed; one that has changed is reported, and in no pair."""
     monkeypatch.setattr("lshdup.workspace.loading.SET_BYTES", 0)
     skipped = []
-    steps = open_workspace(None, skipped=skipped.append)
-    indexed = load_or_build_index(steps, request(ASKED["template"]))
+    given = given_of(ASKED["template"], {})
+    steps, indexed, _ = open_index(None, [b"d"], skipped=skipped.append, **given)
     with open("d/000", "a") as file:
         file.write(" and more")
     found = load_or_find_pairs(steps, indexed, PairParams())
@@ -397,20 +379,3 @@ def test_minhash_is_of_what_is_left():
     assert minhash.approximate_jaccard("a", "a") == 1
     with pytest.raises(ParameterError):
         MinHash(texts, ignore_common=-1)
-
-
-def test_hot_buckets_are_said_with_an_example_and_what_helps(run, here, monkeypatch):
-    shutil.rmtree("d")
-    monkeypatch.setattr("lshdup.lsh.candidates._MANY_DOCUMENTS", 100)
-    form = " ".join(f"w{i}" for i in range(200))
-    write_files(".", {f"d/{i:03}": f"{form} {i}" for i in range(120)})
-    said = run("index", "d", "-v").err
-    hot = r"a bucket has 1\d\d documents: their [\d,]+ pairs are candidates, .* one is d/0\d\d; "
-    hot += "--ignore-common X or --template FILE"
-    assert re.search(hot, said)
-    assert "--max-bucket N leaves such buckets out" in said
-    assert re.search(r"the largest bucket: 1\d\d documents, with d/0\d\d\n", said)
-    for _ in range(2):  # found, and from pairs.npz
-        assert re.search(hot, run("pairs", "d", "--collapse-copies").err)
-    for words in ("index -q", "pairs --max-bucket 50", "pairs d --ignore-common 0.5"):
-        assert "a bucket has" not in run(*words.split()).err

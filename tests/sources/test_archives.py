@@ -15,7 +15,6 @@ from tests.documents import by_inner_names, listed, reasons, tar_of, zip_of
 #: Endings of tar archives, and how `tarfile` writes them.
 TARS = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz", ".tar.xz": "w:xz", ".tar.bz2": "w:bz2"}
 
-
 MEMBERS = [("a.txt", b"one two"), ("sub/b.txt", b"three"), ("sub/c", b""), ("d.html", b"<p>x")]
 
 

@@ -53,7 +53,6 @@ SPARSE = changed_header(tarfile.GNUTYPE_SPARSE, 482, b"\1")
 #: One with a size of -256, in the binary form of large numbers.
 NEGATIVE = changed_header(tarfile.REGTYPE, 124, b"\xff" * 11 + b"\0")
 
-
 LONG_NAMES = 3000 * (header(tarfile.GNUTYPE_LONGNAME, 5) + b"abcd".ljust(512, b"\0"))
 
 

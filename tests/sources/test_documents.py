@@ -18,7 +18,6 @@ from lshdup.sources.document_list import DocumentList, summarize_docs, typed_nam
 from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
 from lshdup.text.decoding import decode
 from tests import reference
-from tests.conftest import write_files
 from tests.documents import batch_texts, find, reasons
 
 
@@ -57,15 +56,10 @@ def test_id_lists(tree):
     ]
 
 
-@pytest.fixture(params=[True, False])
-def system(request, monkeypatch):
-    """The file system asked by kernels, where they know it, and by Python."""
-    if request.param and not files.KERNELS_KNOW_THE_SYSTEM:
-        pytest.skip("the kernels do not know this system")
-    monkeypatch.setattr(files, "KERNELS_KNOW_THE_SYSTEM", request.param)
-
-
-def test_sizes_and_times_are_those_of_stat(tree, system):
+@pytest.mark.parametrize("by_kernels", {files.KERNELS_KNOW_THE_SYSTEM, False})
+def test_sizes_and_times_are_those_of_stat(tree, monkeypatch, by_kernels):
+    """Whether kernels ask the system, where they know it, or Python does."""
+    monkeypatch.setattr(files, "KERNELS_KNOW_THE_SYSTEM", by_kernels)
     os.utime("docs/a.txt.copy3", ns=(1, -5_000_000_001))
     os.symlink("b.txt", "docs/link")
     paths = [
@@ -79,19 +73,6 @@ def test_sizes_and_times_are_those_of_stat(tree, system):
     assert {i: error and type(error) for i, error in stats.failed.items()} == {
         2: None, 3: None, 4: FileNotFoundError, 6: FileNotFoundError
     }  # fmt: skip
-
-
-def test_reading_survives_what_happens_to_files(tree, system):
-    documents, _ = find("docs")
-    os.remove("docs/b.txt")
-    write_files(tree, {"docs/sub/c": "grown " * 100, "docs/a.txt.copy3": "s"})
-    os.remove("docs/tab\t[x]")
-    os.mkfifo("docs/tab\t[x]")
-    batch = read_batch(documents, np.arange(len(documents)))
-    texts = {documents.names[i]: text for i, text in batch_texts(batch).items()}
-    assert texts[b"docs/sub/c"] == b"grown " * 100
-    assert texts[b"docs/a.txt.copy3"] == b"s"
-    assert (1, Reason.VANISHED) in [(index, reason) for index, reason, _ in batch.skipped]
 
 
 def documents_of(sizes):

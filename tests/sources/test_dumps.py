@@ -112,7 +112,6 @@ def test_lies_in_headers_do_no_harm(tmp_path):
 
 # --- wiki dumps -----------------------------------------------------------------------------------
 
-
 ROSE = ("Rose &amp; Co", ["old", "a &lt;b&gt;rose&lt;/b&gt; Größe"])
 WIKI = [ROSE, ("Talk:X", [""]), ("A/B", ["x"])]
 

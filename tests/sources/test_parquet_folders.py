@@ -32,7 +32,6 @@ from tests.sources.test_records import answer, pa, texts_of, write, wrong_rows
 
 FILES, N = 9, 360
 
-
 pytestmark = pytest.mark.usefixtures("here")
 
 

@@ -1,7 +1,6 @@
 """Rows of JSON Lines and Parquet are documents, as their texts in files would be."""
 
 import gzip
-import json
 import os
 import random
 import signal
@@ -28,11 +27,11 @@ from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.request import Request
 from tests.conftest import ROOT, RUN, WHOLE, ZSTD, open_workspace, part, require, write_files
-from tests.documents import batch_texts, find, read, reasons
+from tests.documents import batch_texts, find, read, reasons, write_rows
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
-zstd = require("parquet", ZSTD)
+require("parquet", ZSTD)
 
 N = 300
 
@@ -59,14 +58,8 @@ def texts_of(n, seed=0):
 def write(path, texts, **columns):
     """The same rows in any form that the ending says."""
     columns = {"text": texts, **columns}
-    if path.suffix == ".parquet":
-        pq.write_table(pa.table(columns), path, row_group_size=37)
-        return
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    lines = (json.dumps(row, ensure_ascii=at % 2 == 0) + "\n" for at, row in enumerate(rows))
-    data = "".join(lines).encode()
-    packers = {".gz": gzip.compress, ".zst": zstd.compress}
-    path.write_bytes(packers.get(path.suffix, lambda data: data)(data))
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    write_rows(path, rows, row_group_size=37)
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -128,11 +121,7 @@ def test_numbers_are_ids_too_and_others_are_named(here, form):
 def test_a_row_with_the_id_and_the_text_of_another_is_a_copy(here, form):
     """The text is what counts, as without ids; a file that is called like a row has none."""
     texts, ids = ["a b", "c d", "a b", "a b", "c d"], ["x", "y", "x", "y", "file"]
-    if form.endswith("csv"):
-        rows = [f"{text},{each}\n" for text, each in zip(texts, ids, strict=True)]
-        (here / form).write_text("".join(["text,id\n", *rows]))
-    else:
-        write(here / form, texts, id=ids, other=[1, 2, 3, 4, 5])
+    write(here / form, texts, id=ids, other=[1, 2, 3, 4, 5])
     (here / "file").write_text("c d")
     documents, skipped = find(form, "file", id_field="id")
     in_order = [b"x", b"y", b"file"] if form < "file" else [b"file", b"x", b"y"]

@@ -21,7 +21,7 @@ from lshdup.sources import rewriting
 from lshdup.sources.jsonlines import find_values
 from lshdup.sources.rewriting import Dropping, rewrite
 from tests.conftest import WHOLE, ZSTD, part, require, write_files
-from tests.documents import find
+from tests.documents import find, write_rows
 
 pa = require("parquet", "pyarrow")
 pq = require("parquet", "pyarrow.parquet")
@@ -266,7 +266,7 @@ def test_what_cannot_be_told_apart_in_a_folder(here):
 
 def test_parquet_to_standard_output(run, tmp_path):
     rows = [{"id": at, "text": f"one text {at % 2}"} for at in range(4)]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    write_rows(tmp_path / "a.parquet", rows)
     table = run("clusters a.parquet --write - --no-store").out
     assert pq.read_table(pa.BufferReader(table)).to_pylist() == rows[:2]
 
@@ -276,11 +276,7 @@ def test_parquet_to_standard_output(run, tmp_path):
     [*product(["clusters"], [".jsonl", ".csv", ".parquet"]), ("passages", ".parquet")],
 )
 def test_nothing_is_written_if_nothing_was_compared(run, tmp_path, command, ending):
-    if ending == ".parquet":
-        pq.write_table(pa.table({"id": [1], "text": ["a text"]}), tmp_path / "a.parquet")
-    else:
-        rows = {".jsonl": '{"id": 1, "text": "a text"}\n', ".csv": "id,text\n1,a text\n"}
-        (tmp_path / f"a{ending}").write_text(rows[ending])
+    write_rows(tmp_path / f"a{ending}", [{"id": 1, "text": "a text"}])
     options = ["--write", f"out{ending}", "--removed", "gone.jsonl", "--no-store", "-q"]
     refused = run(command, f"a{ending}", "--text-field", "txt", *options, code=2).err
     assert "error: nothing was compared, so nothing is written" in refused
@@ -330,13 +326,8 @@ def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
     """Integers are integers, and strings that look like them are not; also of OTHER, by a store."""
     ids = [10, 9, "08", 30, 100] if ending != ".parquet" else [10, 9, 8, 30, 100]
     rows = [{"meta": {"id": each}, "text": f"one text, {at % 2}"} for at, each in enumerate(ids)]
-    texts = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    if ending == ".parquet":
-        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"a{ending}")
-    else:
-        (tmp_path / f"a{ending}").write_bytes(PACKED[ending](texts))
-    old = json.dumps({"meta": {"id": "7"}, "text": "One text, 0."}) + "\n"
-    (tmp_path / "old.jsonl").write_text(old)
+    write_rows(tmp_path / f"a{ending}", rows)
+    write_rows(tmp_path / "old.jsonl", [{"meta": {"id": "7"}, "text": "One text, 0."}])
     names = ["--id-field", "meta.id", "--no-store"]
     other = ["--against", "old.jsonl"]
     if side == "store":

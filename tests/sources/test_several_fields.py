@@ -2,7 +2,6 @@
 
 import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,7 @@ from lshdup.sources import jsonlines
 from lshdup.sources.records import RecordError, RecordFields
 from lshdup.sources.text_batches import read_batch
 from tests import reference
-from tests.conftest import require
-from tests.documents import find
+from tests.documents import find, write_rows
 
 TEXT = "some words that are the same in each of these documents, but for a number"
 
@@ -47,13 +45,12 @@ def test_a_blank_line_is_shown_between_fields(row, names, expected):
 
 
 def test_every_format_gives_the_same_texts(run, here):
-    pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
     rows = [{"title": f"t {n}", "meta": {"body": f"{TEXT} {n}"}, "a,b": "more"} for n in range(4)]
     rows[2]["title"] = None
-    Path("r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    pq.write_table(pa.Table.from_pylist(rows), "r.parquet")
     options = ("--text-field", 'title,meta.body,"a,b"', "-t", "0.5", "--no-store", "-0")
     names = ("r.jsonl", "r.parquet")
+    for name in names:
+        write_rows(here / name, rows)
     one, other = (run("pairs", name, *options).out.replace(name.encode(), b"r") for name in names)
     assert one == other
     assert len(one.split(b"\0")) == 6 * 4 + 1
@@ -73,12 +70,8 @@ ROWS = [
 def test_no_shingle_has_words_of_two_fields(tmp_path, form, markup):
     path = tmp_path / f"r.{form}"
     rows = ROWS
-    named = [dict(zip("ab", row, strict=True)) for row in rows]
-    if form == "jsonl":
-        path.write_text("".join(f"{json.dumps(row)}\n" for row in named))
-    elif form == "parquet":
-        pa, pq = require("parquet", "pyarrow"), require("parquet", "pyarrow.parquet")
-        pq.write_table(pa.Table.from_pylist(named), path)
+    if form in ("jsonl", "parquet"):
+        write_rows(path, [dict(zip("ab", row, strict=True)) for row in rows])
     else:
         rows = [row for row in rows if "\0" not in row[0]]
         if form == "latin-1.csv":  # in which the bytes of a border are letters

@@ -28,7 +28,6 @@ _ATOMS = (
     *("!q", "#h", "a ", " a", "f?o", "*.*", "[z]", "\\ ", "[+--]"),
 )
 
-
 #: What may stand before or behind a pattern, and how often.
 ADDED = ((0.2, "/", ""), (0.25, "", "/"), (0.3, "!", ""), (0.05, "", "  "), (0.05, "", "\r"))
 

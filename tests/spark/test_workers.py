@@ -194,7 +194,6 @@ def test_pairs_are_handed_on_in_pieces(monkeypatch):
 
 # --- errors -----------------------------------------------------------------------------------
 
-
 TRACE = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
 : {}
 \tat org.apache.spark.SparkContext$.createTaskScheduler(SparkContext.scala:3281)

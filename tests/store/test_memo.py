@@ -59,7 +59,6 @@ def test_each_collection_in_turn_reads_no_file_twice(run, here, command):
 
 # --- killed ---------------------------------------------------------------------------------------
 
-
 KILLED = ["pairs", "shingle", "pairs --ignore-common 0.9"]
 KILLED[1:] = (pytest.param(each, marks=pytest.mark.long) for each in KILLED[1:])
 

@@ -2,7 +2,8 @@
 
 import gzip
 import random
-from itertools import islice
+from itertools import count, islice
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.text import encodings
 from lshdup.text.decoding import decode
-from tests.conftest import ROOT, many
+from tests.conftest import ROOT, killed_behind_segments, many, open_index, write_files
 
 UDHR = ROOT / "sample_corpus" / "udhr"
 LENGTHS = (60, 300, 2000, 20_000)
@@ -67,33 +68,22 @@ def slices(text, codec, length, rng):
     text = text.encode(codec, "ignore").decode(codec)
     many = max(1, length * len(text) // len(text.encode(codec)))
     endless = text * (1 + -(-many // len(text)))
-    while True:
-        start = rng.randrange(len(text))
-        piece = endless[start : start + many]
-        if not piece.isascii():
-            yield piece
+    starts = (rng.randrange(len(text)) for _ in count())
+    pieces = (endless[start : start + many] for start in starts)
+    return (piece for piece in pieces if not piece.isascii())
 
 
-def is_utf8(data):
-    return "\ufffd" not in data.decode("utf-8", "replace")
-
-
-def right(pairs):
-    """How many of the first eight such (bytes, text) are read as that text."""
-    pairs = islice((pair for pair in pairs if not is_utf8(pair[0])), SAMPLES)
-    return sum(decode(data, b"a").utf8.decode() == text for data, text in pairs)
-
-
-def measured(key, length):
+def examples(key, length):
+    """Bytes without end, each with the text that they are to be read as."""
     rng = random.Random(f"{key} {length}")
     name, what = key if isinstance(key, tuple) else ("eng", key)
     if key in RECOGNISED:
-        pieces = slices(declaration(name), what, length, rng)
-        return right((piece.encode(what), piece) for piece in pieces)
+        return ((each.encode(what), each) for each in slices(declaration(name), what, length, rng))
     if key in STRAY:
-        return right((data, data.decode("cp1252")) for data in with_stray_letters(key, length, rng))
-    spoilt = with_bad_bytes(name, what, length, rng)
-    return right((data, data.decode("utf-8", "replace")) for data in spoilt)
+        found = with_stray_letters(key, length, rng)
+        return ((data, data.decode("cp1252")) for data in found)
+    found = with_bad_bytes(name, what, length, rng)
+    return ((data, data.decode("utf-8", "replace")) for data in found)
 
 
 def with_stray_letters(stray, length, rng):
@@ -122,8 +112,13 @@ def with_bad_bytes(name, bad, length, rng):
 @pytest.mark.parametrize("key", [*RECOGNISED, *STRAY, *BAD], ids=str)
 def test_shares_of_right_guesses(key):
     """Of real texts in encodings from before UTF-8, and in ASCII or UTF-8 but for a few bytes."""
-    expected = {**RECOGNISED, **STRAY, **BAD}[key]
-    found = [measured(key, length) for length in LENGTHS]
+    expected, found = {**RECOGNISED, **STRAY, **BAD}[key], []
+    for length in LENGTHS:
+        pairs = (
+            each for each in examples(key, length) if "\ufffd" in each[0].decode("utf-8", "replace")
+        )
+        right = (decode(data, b"a").utf8.decode() == text for data, text in islice(pairs, SAMPLES))
+        found.append(sum(right))
     assert all(there >= least for there, least in zip(found, expected, strict=True)), found
 
 
@@ -168,7 +163,7 @@ def test_koi8_is_not_half_width_katakana():
 
 def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted():
     text = "Größe und Übermut tun selten gut, sagten fünf müde Übersetzer. "
-    for data, count in {
+    for data, bad in {
         text.encode() + b"\xc3": 1,
         (text + "漢").encode()[:-1]: 2,
         text.encode()[3:]: 1,
@@ -177,7 +172,7 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
         b"\xef\xbb\xbf" + b"plain \xff words" * 2 + b" and so on" * 20: 2,
     }.items():
         made = decode(data, b"a")
-        what = "1 byte is" if count == 1 else f"{count} bytes are"
+        what = "1 byte is" if bad == 1 else f"{bad} bytes are"
         assert (made.encoding, made.codec) == (f"utf-8, {what} not UTF-8", "utf-8"), data
         assert made.utf8 == data.decode("utf-8", "replace").removeprefix("\ufeff").encode()
     spoilt = f"<!doctype html><body><p>{text}\udcff<p>{text}".encode("utf-8", "surrogateescape")
@@ -189,18 +184,16 @@ def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted()
     assert forced.reason == Reason.UNDECODABLE
 
 
-@pytest.mark.parametrize("data", [
-    "Ã© é".encode("cp1252"), "CAFÉ» était fermé".encode("cp1252"), b"plain \xff words",
-    b"\xef\xbb\xbfplain \xff words", b"",
-])  # fmt: skip
-def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding(data):
-    assert encodings.count_invalid_utf8(data) == 0
+def test_as_many_bytes_that_do_not_fit_as_characters_are_another_encoding():
+    texts = ["Ã© é".encode("cp1252"), "CAFÉ» était fermé".encode("cp1252"), b"plain \xff words"]
+    for data in (*texts, b"\xef\xbb\xbfplain \xff words", b""):
+        assert encodings.count_invalid_utf8(data) == 0
 
 
 FOREIGN = st.characters(min_codepoint=0x80, exclude_categories=["Cs"])
 
 
-@settings(max_examples=many(200), deadline=None)
+@settings(max_examples=many(200))
 @given(st.text(FOREIGN, min_size=12), st.text(max_size=200), st.data())
 def test_one_bad_byte_is_found_in_any_text(foreign, rest, data):
     text = f"{foreign}{rest}".encode()
@@ -262,3 +255,29 @@ def test_labels_are_those_of_the_standard_and_codecs_those_of_texts():
     for label, codec in codecs.items():
         assert label == label.lower()
         assert not codec or "abc".encode(codec).decode(codec) == "abc"
+
+
+# --- kept with documents --------------------------------------------------------------------------
+
+
+def test_a_run_that_was_killed_is_resumed_with_its_guesses(here):
+    """The next run reads none of these documents, and says the same."""
+    latin = "Die Größe der Bäume überraschte fünf müde Übersetzer. " * 5
+    russian = "Все люди рождаются свободными и равными в своем достоинстве и правах. " * 5
+    plain = (f"plain words of document {n} and so on {'again ' * n}" for n in range(8))
+    write_files("d", {f"{n}.txt": text for n, text in enumerate(plain)})
+    contents = {"3latin.txt": latin.encode("latin-1"), "5koi.txt": russian.encode("koi8_r")}
+    contents |= {"cut.txt": latin.encode()[:-30] + b"\xc3", "binary": b"\0\1", "empty": b""}
+    write_files("d", contents | {"zip": b"PK\x03\x04 but no more"})
+    killed_behind_segments("pairs", "d", batch=3, parts=3)
+    open_index("undisturbed", [b"d"])
+    said = []
+    collection = open_index(".lshdup", [b"d"], said.append)[1].collection
+    assert any("of an interrupted run are not read again" in line for line in said)
+    names = collection.documents.names.strings_at(collection.notes.guess_documents)
+    expected = {b"d/3latin.txt": b"cp1252", b"d/5koi.txt": b"koi8_r"}
+    expected |= {b"d/cut.txt": b"utf-8, 1 byte is not UTF-8"}
+    assert dict(zip(names, collection.notes.guesses, strict=True)) == expected
+    for kind in ("signatures", "bands"):
+        again, expected = (Path(s, f"{kind}.npz") for s in (".lshdup", "undisturbed"))
+        assert again.read_bytes() == expected.read_bytes()

@@ -1,12 +1,12 @@
 """What documents are read as, and that it is said: mail, HTML, and texts that only look like it."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from lshdup.api import NearDuplicates
 from lshdup.base.forms import Form, page_form
+from tests.conftest import write_files
 
 MEMO = "TO: {}\nFROM: {}\nDATE: {}\n\nthe same sentence stands in both of these memos"
 MEMOS = [MEMO.format(*each) for each in (("All staff", "HR", 2019), ("Directors", "CEO", 2022))]
@@ -17,24 +17,19 @@ def test_the_same_texts_give_the_same_answer(run, here):
     """From files, rows and Python, where no rule of names or beginnings tells them apart."""
     texts = [*PAGES, *MEMOS, "<!-- x -->" + PAGES[0], "the same body of a page", "plain words here"]
     named = {f"d/{n}": text for n, text in enumerate(texts)}
-    Path("d").mkdir()
-    for name, text in named.items():
-        Path(name).write_text(text)
     rows = (json.dumps({"id": name, "text": text}) for name, text in named.items())
-    Path("r.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    write_files(here, named | {"r.jsonl": "\n".join(rows)})
     keep, visible, mail = {"markup": "keep"}, {"markup": "visible"}, {"mail": True}
     for options in (keep, visible, visible | mail, keep | mail | {"tokens": "symbols"}):
         typed = ["-t", "0.1", "--id-field", "id", "--no-store", "--exact"]
-        typed += [
+        typed += (
             f"--{key}" if value is True else f"--{key}={value}" for key, value in options.items()
-        ]
-        answers = [
-            sorted(row[:3] for row in run("pairs", where, *typed).rows)
-            for where in ("d", "r.jsonl")
-        ]
+        )
+        answers = (run("pairs", where, *typed).rows for where in ("d", "r.jsonl"))
+        files, records = (sorted(row[:3] for row in rows) for rows in answers)
         found = NearDuplicates(named, threshold=0.1, **options).pairs()
         found = sorted([*sorted(names), repr(score)] for *names, score in found)
-        assert answers[0] == answers[1] == found != []
+        assert files == records == found != []
 
 
 HTML = b"<p>x"

@@ -560,34 +560,6 @@ def test_the_command_line_in_the_page_makes_its_groups(run, corpus):
     assert len(kept) == known["steps"]["groups"][step] > 5
 
 
-def test_variants_of_a_group_stand_once_with_those_who_have_them(run, tmp_path):
-    words = [f"word{i}" for i in range(60)]
-    changed = {"a": [], "b.1": [20], "c.12": [20, 40], "d.123": [40]}
-    for name, edits in changed.items():
-        text = [f"new{i}" if i in edits else word for i, word in enumerate(words)]
-        write_files(tmp_path / "d", {name: " ".join(text)})
-    known = known_of(run("report d -t 0.5 --no-store").out)
-    names = [full_names(known)[kind[0]] for kind in known["kinds"]]
-    ((kept, variants),) = known["variants"].items()
-    assert names[int(kept)] == "d/a"
-    assert [
-        (passage.strip(), text.strip(), sorted(names[kind] for kind in members))
-        for _, passage, _, text, members in variants
-    ] == [("word20", "new20", ["d/b.1", "d/c.12"]), ("word40", "new40", ["d/c.12", "d/d.123"])]
-    beside = ["".join(f"word{i} " for i in numbers) for numbers in (range(14, 20), range(21, 27))]
-    assert variants[0][:4] == [beside[0], "word20 ", beside[1], "new20 "]
-
-
-def test_passages_are_for_the_most_wanted_pairs_and_the_page_is_the_same_each_time(run, corpus):
-    words = "report sample_corpus/licences -t 0.6 --differences 5 --most 40 --no-store".split()
-    first = run(*words).out
-    assert first == run(*words, "--jobs", "1").out
-    known = known_of(first)
-    assert len(known["passages"]) == 5
-    assert len(known["pairs"]["left"]) == 40
-    assert known_of(run("report sample_corpus/odd --exact --no-store").out)["bands"] == 0
-
-
 def test_folders_are_those_of_the_command_and_open(chromium, run, tmp_path):
     """Pairs as `lshdup folders` prints them, and what `show` says of each; names do nothing."""
     one, two = tmp_path / "t/<b>one", tmp_path / "t/two/deep"

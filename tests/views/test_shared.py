@@ -330,16 +330,3 @@ def test_the_terminal_has_colours_and_both_texts_if_it_is_wide(answers, tmp_path
     assert b"\x1b[32m" in shown
     assert b"[=" not in shown
     assert ("│" in shown.decode()) == (columns == 160)
-
-
-def test_long_documents_of_many_short_passages(run, tmp_path):
-    """Two documents of 1.3 MB that share the phrases of any text: seconds, not minutes."""
-    rng = np.random.default_rng(5)
-    for name in "ab":
-        drawn = [f"word{i}" for i in (rng.zipf(1.3, 200_000) % 20_000).tolist()]
-        text = "".join(f"{word}\n" if at % 12 == 0 else f"{word} " for at, word in enumerate(drawn))
-        write_files(tmp_path, {name: text})
-    rows = run("show a b --shared --format jsonl --no-store").lines
-    assert len(rows) > 50_000
-    last = json.loads(rows[-1])
-    assert last["a_line"] == last["a_start"] // 12 + 1 + (last["a_start"] % 12 > 0)

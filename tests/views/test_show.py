@@ -1,12 +1,13 @@
 """`lshdup show`: the differences themselves, where tokens stand, and what a person sees."""
 
+import json
 import re
 from collections import Counter
 from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lshdup.kernels.differences import align, heaviest_chain
@@ -29,7 +30,6 @@ TOKENS = ("word", "symbols", "char", "terms")
 # --- where tokens stand ---------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(TEXT, st.sampled_from(TOKENS), st.booleans(), st.booleans())
 @example(text="1 \u0301", tokens="char", keep_case=False, normalize=True)
 @example(text="\u0301\n\u0301\u3000a", tokens="char", keep_case=True, normalize=True)
@@ -50,21 +50,20 @@ def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize
         assert [a == b for a in words for b in words] == [a == b for a in tokens for b in tokens]
 
 
-@pytest.mark.parametrize(
-    ("text", "spans"),
-    [("Die STRASSE, ﬁn", [(0, 3), (4, 11), (13, 17)]), ("E\u0301te\u0301 UND", [(0, 7), (8, 11)])],
-)
-def test_texts_keep_their_spelling(text, spans):
-    located = locate_tokens(text.encode(), ShingleParams())
-    assert located.text == text.encode()
-    assert list(zip(located.starts.tolist(), located.ends.tolist(), strict=True)) == spans
+def test_texts_keep_their_spelling():
+    for text, spans in {
+        "Die STRASSE, ﬁn": [(0, 3), (4, 11), (13, 17)], "E\u0301te\u0301 UND": [(0, 7), (8, 11)],
+    }.items():  # fmt: skip
+        located = locate_tokens(text.encode(), ShingleParams())
+        assert located.text == text.encode()
+        assert [*zip(located.starts.tolist(), located.ends.tolist(), strict=True)] == spans
 
 
 # --- the differences ------------------------------------------------------------------------------
 
 
 def valid(a, b, changes):
-    """Changes cover both, in order; what is alike is alike."""
+    """Changes cover both, in order; what is alike is alike. Returns how many tokens are what."""
     assert [i for c in changes for i in range(c.a_start, c.a_end)] == list(range(len(a)))
     assert [i for c in changes for i in range(c.b_start, c.b_end)] == list(range(len(b)))
     counts = Counter(dict.fromkeys((ALIKE, REMOVED, ADDED, MOVED_AWAY, MOVED_HERE), 0))
@@ -104,7 +103,6 @@ def aligned(a, b):
     return matches[: 2 * found].reshape(-1, 2).tolist()
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 4), max_size=12), st.lists(st.integers(0, 4), max_size=12))
 def test_align_finds_a_common_subsequence_about_as_good_as_the_best(a, b):
     pairs = aligned(a, b)
@@ -122,7 +120,6 @@ def is_rising(values):
     return all(a < b for a, b in pairwise(values))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data())
 def test_the_heaviest_chain_is_that_of_trying_all(weight, data):
     n = len(weight)
@@ -140,7 +137,6 @@ def test_the_heaviest_chain_is_that_of_trying_all(weight, data):
 ROWS = st.lists(st.integers(0, 5), max_size=40)
 
 
-@settings(deadline=None)
 @given(ROWS, ROWS, st.integers(1, 4), st.integers(2, 6))
 @example([*range(10)], [*range(3, 10), 0, 1, 2], 3, 3)
 @example([0, 0, 0, 0, 1, 1], [0, 1, 1, 0, 0], 1, 2)
@@ -175,7 +171,6 @@ def _changed(changes, side):
     return list(zip(cuts[::2], [*cuts[1::2], end], strict=True))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 50), max_size=60))
 def test_a_row_is_like_itself(a):
     assert find_changes(row(a), row(a), 3, 8) == ([(ALIKE, 0, len(a), 0, len(a))] if a else [])
@@ -194,10 +189,10 @@ def test_single_words_in_a_long_text():
 def test_a_moved_passage_is_said_to_have_moved():
     a = np.arange(1000, dtype=np.uint64)
     b = np.concatenate([a[:100], a[150:800], a[100:150], a[800:]])
-    counts = valid(a, b, find_changes(a, b, 3, 8))
-    assert counts == {ALIKE: 950, REMOVED: 0, ADDED: 0, MOVED_AWAY: 50, MOVED_HERE: 50}
-    changed = [c.kind for c in find_changes(a, b, 3, 8)]
-    assert changed == [ALIKE, MOVED_AWAY, ALIKE, MOVED_HERE, ALIKE]
+    changes = find_changes(a, b, 3, 8)
+    valid(a, b, changes)
+    runs = [(ALIKE, 100), (MOVED_AWAY, 50), (ALIKE, 650), (MOVED_HERE, 50), (ALIKE, 200)]
+    assert [(each.kind, each.tokens) for each in changes] == runs
 
 
 def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
@@ -222,16 +217,16 @@ def test_long_rows_take_time_in_proportion(kind):
     rng, n = np.random.default_rng(1), 100_000
     a, b = ((rng.zipf(1.3, n) % 5000).astype(np.uint64) for _ in range(2))
     if kind == "equal":
-        a, b = np.zeros(n, np.uint64), np.zeros(n // 2, np.uint64)
+        a, b = row([0] * n), row([0] * (n // 2))
     elif kind == "few values":
-        a, b = (a % 3).astype(np.uint64), (b % 3).astype(np.uint64)
+        a, b = a % 3, b % 3
     elif kind == "shuffled blocks":
         a = np.arange(n, dtype=np.uint64)
         b = rng.permutation(a.reshape(-1, 100)).ravel()
     elif kind == "gaps":
-        a, b = (a % 5).astype(np.uint64), (b % 5).astype(np.uint64)
+        a, b = a % 5, b % 5
         for at in range(0, n, 1000):
-            a[at : at + 3] = b[at : at + 3] = [10**7 + at, 10**7 + at + 1, 10**7 + at + 2]
+            a[at : at + 3] = b[at : at + 3] = 10**7 + at + np.arange(3)
     counts = valid(a, b, find_changes(a, b, 3, 8))
     if kind == "shuffled blocks":
         assert counts[MOVED_AWAY] == counts[MOVED_HERE] == n - counts[ALIKE]
@@ -241,7 +236,6 @@ def test_long_rows_take_time_in_proportion(kind):
 # --- the comparison -------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(TEXT, TEXT, st.sampled_from(TOKENS), st.integers(1, 3), st.booleans())
 def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
     params = ShingleParams(tokens=tokens, k=k, bag=bag)
@@ -266,24 +260,18 @@ def test_marks_take_nothing_but_what_changed():
 # --- the command ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def three(corpus, tmp_path):
-    """Three pairs of different kind: a word changed, a paragraph moved, another format."""
-    paragraphs = (corpus / "licences/Apache-1.1.txt").read_text().split("\n\n")
+def test_three_kinds_as_they_are_seen(run, corpus, tmp_path):
+    """A word changed, a paragraph moved, another format; and no difference."""
+    udhr, licence = "sample_corpus/udhr", "sample_corpus/licences/Apache-1.1.txt"
+    paragraphs = (tmp_path / licence).read_text().split("\n\n")
     paragraphs.insert(6, paragraphs.pop(3))
     word = (corpus / "udhr/eng.txt").read_text().replace("detention or", "imprisonment or", 1)
     write_files(tmp_path, {"moved.txt": "\n\n".join(paragraphs), "word.txt": word})
-    udhr = "sample_corpus/udhr/"
-    return {
-        "word": (f"{udhr}eng.txt", "word.txt"),
-        "moved": ("sample_corpus/licences/Apache-1.1.txt", "moved.txt"),
-        "format": (f"{udhr}deu_1901.html", f"{udhr}deu_1996.html"),
-        "same": (f"{udhr}eng.html", f"{udhr}eng.txt"),
-    }
-
-
-def test_three_kinds_as_they_are_seen(run, three, tmp_path):
-    for kind, names in three.items():
+    for kind, *names in (
+        ("word", f"{udhr}/eng.txt", "word.txt"), ("moved", licence, "moved.txt"),
+        ("format", f"{udhr}/deu_1901.html", f"{udhr}/deu_1996.html"),
+        ("same", f"{udhr}/eng.html", f"{udhr}/eng.txt"),
+    ):  # fmt: skip
         for columns, *color in ((80,), (160,), (80, "--no-color")) if kind != "same" else ():
             code, out, err = in_terminal(["show", *names, *color], columns, tmp_path)
             assert (code, err) == (0, "")
@@ -312,28 +300,30 @@ def test_hostile_texts_do_nothing_to_a_terminal(run, tmp_path):
     begin = "plain \x1b[31mred\x1b]0;title\x07 gpj.\u202eexe \x9b2J "
     long = {"a": begin + "m" * 300_000 + " end", "b\x1b[2J": f"plain {'n' * 300_000} end"}
     write_files(tmp_path, long)
-    for width, *options in (
-        (80,), (160,), (80, "--side-by-side"), (80, "--shingles"), (80, "--format", "json")
-    ):  # fmt: skip
-        code, out, err = in_terminal(["show", *long, "--no-color", *options], width, tmp_path)
+    for width, options in product((80, 160), ("", "--side-by-side", "--shingles", "--format json")):
+        line = ["show", *long, "--no-color", *options.split()]
+        code, out, err = in_terminal(line, width, tmp_path)
         assert code == 0, err
         text = out.decode()
         assert all(c.isprintable() or c == "\n" for c in text)
-        if not options or options == ["--side-by-side"]:
+        if options in ("", "--side-by-side"):
             assert len(text) < 20_000
-            for part in ("characters)…", r"\x1b", r"\u202e"):
-                assert part in text
+            assert all(said in text for said in ("characters)…", r"\x1b", r"\u202e"))
         if not options:
             assert max(cell_len(line) for line in text.splitlines()[5:]) <= width
 
 
 def test_long_documents(run, tmp_path):
-    """Two documents of 1.5 MB: seconds, not minutes."""
+    """Of 1.5 MB, with changed words, or the phrases of any text only: seconds, not minutes."""
     rng = np.random.default_rng(5)
-    words = [f"word{i}" for i in (rng.zipf(1.3, 200_000) % 20_000).tolist()]
-    (tmp_path / "a").write_text(" ".join(words))
-    for at in range(0, len(words), 1000):
-        words[at] = "other"
-    (tmp_path / "b").write_text(" ".join(words))
-    result = run("show a b")
-    assert re.search(r"(200|199) removed, (200|199) added", result.lines[3])
+    a, c = ([f"word{i}" for i in (rng.zipf(1.3, 200_000) % 20_000).tolist()] for _ in range(2))
+    b = ["other" if at % 1000 == 0 else word for at, word in enumerate(a)]
+    for name, words in (("a", a), ("b", b), ("c", c)):
+        lines = (" ".join(words[at : at + 12]) for at in range(0, len(words), 12))
+        write_files(tmp_path, {name: "\n".join(lines)})
+    differences = run("show a b --words").lines[3]
+    assert re.search(r"(200|199) removed, (200|199) added", differences)
+    rows = run("show a c --shared --format jsonl --no-store").lines
+    assert len(rows) > 50_000
+    last = json.loads(rows[-1])
+    assert last["a_line"] == last["a_start"] // 12 + 1

@@ -15,12 +15,10 @@ from lshdup.compare.keep_rules import preference
 from lshdup.params import ACCEPTED_FILE, ClusterParams, DocumentParams, PairParams, ShingleParams
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.accepted import Accepted, definition_of, find_accepted, make_line, read_prints
-from lshdup.workspace.against import find_clusters_against, load_sides
-from lshdup.workspace.comparing import load_comparison
-from lshdup.workspace.request import Request
+from lshdup.workspace.against import find_clusters_against
 from tests import reference
 from tests.compare.test_clusters import as_dict, obvious_groups
-from tests.conftest import many, open_workspace, write_files
+from tests.conftest import many, open_comparison, open_workspace, write_files
 
 THRESHOLD = 0.4
 WORDS = definition_of(ShingleParams())
@@ -54,10 +52,6 @@ def docs(tmp_path_factory):
     return os.fsencode(folder)
 
 
-def request_of(docs):
-    return Request((docs,), DocumentParams(), GIVEN)
-
-
 def without(opened, pairs):
     keys = np.array(sorted((a << 32) + b for a, b in pairs), np.uint64)
     return replace(opened, sides=opened.sides.leave_out(opened.run, keys))
@@ -78,9 +72,7 @@ METHODS = {
 
 @pytest.mark.parametrize("method", METHODS)
 def test_pairs_are_all_but_the_accepted_ones(docs, method):
-    opened = load_comparison(
-        open_workspace(""), request_of(docs), METHODS[method], clustering=False
-    )
+    opened = open_comparison("", [docs], METHODS[method], **GIVEN)
     every = pairs_of(opened)
     if method in ("bands", "exact"):
         assert every == NEAR
@@ -116,12 +108,10 @@ def expected_groups(apart, order, same="", linkage="representative"):
 )  # fmt: skip
 def test_groups_are_those_without_accepted_edges(docs, tmp_path_factory, method, linkage):
     params = METHODS.get(method, PairParams(same=method if not linkage else ""))
-    workspace, wanted = open_workspace(""), request_of(docs)
-    if method == "known":  # The pairs of another run answer.
-        workspace = open_workspace(tmp_path_factory.mktemp("store") / "s")
-        load_comparison(workspace, wanted, params, clustering=False).find_pairs()
-    opened = load_comparison(workspace, wanted, params, clustering=True)
-    same = params.same
+    store = tmp_path_factory.mktemp("store") / "s" if method == "known" else ""
+    if store:  # The pairs of another run answer.
+        open_comparison(store, [docs], params, **GIVEN).find_pairs()
+    opened = open_comparison(store, [docs], params, clustering=True, **GIVEN)
 
     @settings(max_examples=many(150), deadline=None)
     @given(APART, st.sampled_from(["", "longest", "path-order"]))
@@ -131,7 +121,7 @@ def test_groups_are_those_without_accepted_edges(docs, tmp_path_factory, method,
         rule = ClusterParams(linkage or "representative", keep)
         order = order_of(opened, rule)
         found = without(opened, apart).find_clusters(rule)
-        assert as_dict(found.clusters) == expected_groups(apart, order, same, linkage)
+        assert as_dict(found.clusters) == expected_groups(apart, order, params.same, linkage)
         assert not any(found.clusters.representative[a] == b for a, b in apart)
         for one in np.flatnonzero(found.copies).tolist():
             assert SETS[one] == SETS[found.clusters.representative[one]]
@@ -142,7 +132,7 @@ def test_groups_are_those_without_accepted_edges(docs, tmp_path_factory, method,
 @settings(max_examples=many(100), deadline=None)
 @given(apart=APART)
 def test_the_most_central_one_is_never_an_accepted_partner(docs, apart):
-    opened = load_comparison(open_workspace(""), request_of(docs), PairParams(), clustering=True)
+    opened = open_comparison("", [docs], PairParams(), clustering=True, **GIVEN)
     for linkage in ("representative", "single"):
         rule = ClusterParams(linkage, "central")
         own = without(opened, apart).find_clusters(rule).clusters
@@ -160,7 +150,7 @@ def test_against_others(docs, tmp_path_factory, method):
         shutil.copy(Path(os.fsdecode(docs)) / name, other / f"{name} there")
     same, n = "" if method in METHODS and method != "text" else method, len(NAMES)
     params = PairParams(exact=method == "exact", same=same)
-    both = load_sides(open_workspace(""), request_of(docs), (os.fsencode(other),), params)
+    both = open_comparison("", [docs], params, [os.fsencode(other)], **GIVEN)
     every = pairs_of(both)
     assert len(every) >= 6
     across = sorted((a, b) for a in range(n) for b in range(n, n + len(NAMES[::2])))
@@ -230,13 +220,9 @@ def test_a_line_holds_until_a_text_changes(tmp_path_factory, definition, data):
         elif fate == "gone":
             path.unlink()
             del now[number]
+    method = PairParams(same="bytes" if definition == "bytes" else "")
     given_ = GIVEN | DEFINITIONS[definition]
-    opened = load_comparison(
-        open_workspace(""),
-        Request((os.fsencode(folder),), DocumentParams(), given_),
-        PairParams(same="bytes" if definition == "bytes" else ""),
-        clustering=False,
-    )
+    opened = open_comparison("", [os.fsencode(folder)], method, **given_)
     sides, run = opened.sides, opened.run
     found = opened.names(np.arange(len(sides.sizes)))
     at = {

@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from lshdup.collection.origins import find_origins
 from lshdup.errors import InputError, ParameterError
 from lshdup.params import AcrossParams, ClusterParams, DocumentParams, PairParams, PassageParams
-from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
-from tests.conftest import RUN, many, open_workspace, part, require, write_files
+from tests.conftest import RUN, many, open_comparison, open_workspace, part, require, write_files
 from tests.documents import find
 from tests.workspace.test_accepted import order_of
 from tests.workspace.test_against import WORDS, texts
@@ -160,12 +159,9 @@ def folders(here):
     return here
 
 
-def pairs_of(across, method, threshold=0.5, store=None):
+def pairs_of(across, method, threshold=0.5):
     across = across and AcrossParams.parse(across)
-    request = Request((b"docs",), DocumentParams(), {"threshold": threshold})
-    opened = load_comparison(
-        open_workspace(store), request, method, clustering=False, across=across
-    )
+    opened = open_comparison(None, [b"docs"], method, across=across, threshold=threshold)
     found = opened.expand_copies(opened.find_pairs(), collapse=False)
     names = opened.here.documents.names
     return {
@@ -203,11 +199,8 @@ def test_groups_are_those_of_the_obvious_loop(method, linkage, rule, folders):
     """Each document joins the first kept one of another origin, by the pairs of that method."""
     pairs, _ = pairs_of("folder", METHODS[method], 0.6)
     near = {frozenset(row[:2]) for row in pairs}
-    request = Request((b"docs",), DocumentParams(), {"threshold": 0.6})
-    opened = load_comparison(
-        open_workspace(None), request, METHODS[method], clustering=True,
-        across=AcrossParams.parse("folder"),
-    )  # fmt: skip
+    given = {"clustering": True, "across": AcrossParams.parse("folder"), "threshold": 0.6}
+    opened = open_comparison(None, [b"docs"], METHODS[method], **given)
     rule = ClusterParams(linkage, *rule)
     own = opened.find_clusters(rule).clusters.representative.tolist()
     names = [*opened.here.documents.names]

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.ragged import RaggedSets
-from lshdup.base.run import Run
 from lshdup.compare import verification
 from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import gather_pairs
@@ -21,12 +20,9 @@ from lshdup.compare.sides import Side, Sides
 from lshdup.compare.verification import Verifier
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import candidate_pairs
-from lshdup.params import DocumentParams, PairParams
-from lshdup.workspace.against import load_sides
-from lshdup.workspace.request import Request
-from lshdup.workspace.workspace import Workspace
+from lshdup.params import PairParams
 from tests import reference
-from tests.conftest import RUN, many, part, write_files
+from tests.conftest import RUN, many, open_comparison, part, write_files
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -70,9 +66,8 @@ def in_order(rows):
 
 def asked(threshold, others=(b"old",), *, docs=(b"new",), exact=False, collapse=False, jobs=2):
     """(a, b, similarity, is an estimate) as they are printed, and the number of candidates."""
-    given = {"threshold": threshold, "recall": 0.99999, "perms": 256}
-    request = Request(tuple(docs), DocumentParams(), given)
-    both = load_sides(Workspace(Run.quiet(jobs)), request, tuple(others), PairParams(exact=exact))
+    given = {"threshold": threshold, "recall": 0.99999, "perms": 256, "jobs": jobs}
+    both = open_comparison(None, docs, PairParams(exact=exact), others, **given)
     across = both.find_pairs()
     crossing = both.expand_copies(across, collapse=collapse)
     pieces = ((*piece, crossing.is_estimate(*piece[:2])) for piece in crossing.pieces())
@@ -399,8 +394,7 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
     words = [f"word{i}" for i in range(300)]
     for folder in ("a", "b"):
         write_files(folder, {f"{i}": " ".join([*words, f"{folder}{i}"]) for i in range(300)})
-    request = Request((b"a",), DocumentParams(), {"threshold": 0.8})
-    both = load_sides(Workspace(Run.quiet(2)), request, (b"b",))
+    both = open_comparison(None, [b"a"], PairParams(), [b"b"], threshold=0.8)
     compared = []
     verify = verification.verify_jaccard
 
@@ -456,7 +450,6 @@ def test_what_is_near_goes_and_the_rest_is_grouped_as_ever(two_sides, run, thres
 
 def test_rows_are_written_without_what_goes(two_sides, run):
     write_rows()
-    old = Path("old.jsonl").read_bytes()
     options = ("clusters", "new.jsonl", "--against", "old.jsonl", *BANDS, "--no-store")
     assert not run(*options, "--write", "out.jsonl").out
     dropped = {int(name.split(":")[1]) for name in run(*options, "--emit", "drop").lines}
@@ -465,14 +458,3 @@ def test_rows_are_written_without_what_goes(two_sides, run):
     assert Path("out.jsonl").read_text().splitlines() == kept
     names = sorted(os.listdir(b"new"))
     assert {names.index(os.path.basename(a)) + 1 for a, *_ in brute_force(0.8)} <= dropped
-    # Rows against files; and OTHER is no target, by any name.
-    run("clusters new.jsonl --against old --no-store --write b.jsonl")
-    assert Path("b.jsonl").exists()
-    os.link("old.jsonl", "same.jsonl")
-    for target, option in product(("old.jsonl", "same.jsonl"), ("--write", "-o")):
-        refused = run(*options, option, target, code=2).err
-        assert f"{option} {target} would replace --against old.jsonl" in refused
-    run("index old.jsonl --store archive")
-    refused = run(*options[:3], "archive", "--no-store", "--write", "same.jsonl", code=2).err
-    assert "--write same.jsonl would replace --against old.jsonl" in refused
-    assert Path("old.jsonl").read_bytes() == old

@@ -213,34 +213,32 @@ def test_lines_grow_with_copies_and_not_with_their_square():
     assert all(b"050 copy" in pair for pair in more.new(baseline))
 
 
-LINE = b'{"a": "a", "b": "b", "a_text": "%s0001", "b_text": "%s0002", "note": "x"}' % (
-    (12 * b"0",) * 2
+LINE = (
+    b'{"a": "a", "b": "b", "a_text": "0000000000000001", "b_text": "0000000000000002", "note": "x"}'
 )
+OTHER_HEAD = b'{"lshdup": "accepted pairs", "version": %d, "of": "pairs", "texts": {}}\n'
 
 
 @pytest.mark.parametrize(
-    ("content", "error", "repaired"),
+    "content",
     [
-        (b"", "is no baseline", False),
-        (b"docs/a\tdocs/b\n", "is no baseline", False),
-        (b"# lshdup baseline 1 {}\n", "is no baseline", False),
-        (b"{}\n", "is no baseline", False),
-        (b"[]\n", "is no baseline", False),
-        (
-            b'{"lshdup": "accepted pairs", "version": 2, "of": "pairs", "texts": {}}\n',
-            "is no",
-            False,
-        ),
-        (
-            b'{"lshdup": "accepted pairs", "version": 1, "of": "pairs", "texts": {}}\n',
-            "is no",
-            False,
-        ),
-        (b"[" * 100_000, "is no baseline", False),
-        (b"HEAD<<<<<<< ours\n", "line 2 is no pair", True),
-        (b"HEADLINE\n\n", "line 3 is no pair", True),
+        b"", b"docs/a\tdocs/b\n", b"# lshdup baseline 1 {}\n", b"{}\n", b"[]\n", b"[" * 100_000,
+        OTHER_HEAD % 1, OTHER_HEAD % 2,
+    ],
+)  # fmt: skip
+def test_other_files_are_refused(tmp_path, content):
+    (tmp_path / "known").write_bytes(content)
+    for repair in (False, True):
+        with pytest.raises(LshdupError, match="is no baseline"):
+            load_accepted(tmp_path / "known", "--baseline", repair=repair)
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        (b"<<<<<<< ours\n", 2), (LINE + b"\n\n", 3),
         *(
-            (b"HEADLINE\n" + LINE.replace(*change), "line 3 is no pair", True)
+            (LINE + b"\n" + LINE.replace(*change), 3)
             for change in [
                 (b'"a"', b"1"), (b'"b": "b"', b'"c": "b"'), (b"0001", b"001"), (b"0002", b"000g"),
                 (b'"x"', b"1"), (b'"a"', rb'"\ud800"'), (b"}", b""), (b"0001", b"-001"),
@@ -248,17 +246,12 @@ LINE = b'{"a": "a", "b": "b", "a_text": "%s0001", "b_text": "%s0002", "note": "x
         ),
     ],
 )  # fmt: skip
-def test_other_files_are_refused(tmp_path, content, error, repaired):
-    """A line that is none is skipped only where the file is to be written anew."""
+def test_a_line_that_is_none_is_skipped_only_where_the_file_is_written_anew(tmp_path, lines, wrong):
     Accepted(WORDS).save(tmp_path / "known")
-    head = (tmp_path / "known").read_bytes()
-    (tmp_path / "known").write_bytes(content.replace(b"HEAD", head).replace(b"LINE", LINE))
-    with pytest.raises(LshdupError, match=error):
+    with (tmp_path / "known").open("ab") as file:
+        file.write(lines)
+    with pytest.raises(LshdupError, match=f"line {wrong} is no pair"):
         load_accepted(tmp_path / "known", "--baseline")
-    if repaired:
-        repaired = load_accepted(tmp_path / "known", "--baseline", repair=True)
-        assert repaired.texts == WORDS
-        assert len(repaired.lines) == content.count(b"LINE")
-    else:
-        with pytest.raises(LshdupError, match=error):
-            load_accepted(tmp_path / "known", "--baseline", repair=True)
+    repaired = load_accepted(tmp_path / "known", "--baseline", repair=True)
+    assert repaired.texts == WORDS
+    assert len(repaired.lines) == wrong - 2

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests import reference
-from tests.conftest import part, require
+from tests.conftest import require
 from tests.store.disturbed import Disturbed
 
 pa = require("parquet", "pyarrow")
@@ -189,29 +189,3 @@ def test_a_full_disk(dataset):
             assert ("removed.jsonl" in after) == (room == ROOMS[1])
             after.pop("removed.jsonl", None)
             assert after == before
-
-
-#: Options in place of those of COMMAND, and what is said.
-REFUSED = """
---write c/ --removed train/b.jsonl: is one of the documents
---write c/ --removed old.jsonl: would replace --against old.jsonl
---write c/ --removed c/train/b.jsonl: --write and --removed are both c/train/b.jsonl
---write c/ --removed c/../c/train/b.jsonl: --write and --removed are both c/..
---write c/ -o c/train/b.jsonl: --write and -o are both c/train/b.jsonl
---write c/ --removed x -o c/../x: -o and --removed are both x
---write c/ --removed r.docx: .docx is not written here
---write c/ --removed x -o x: -o and --removed are both x
---write train/: train holds 4 files that this run does not write: a.parquet, b.jsonl
---write ./: not write: old.jsonl, old.parquet
---write none/here/: none/here cannot be written
-"""
-
-
-def test_what_is_refused(dataset, refused):
-    Path("c/train").mkdir(parents=True)
-    before = snapshot()
-    given = COMMAND[: COMMAND.index("--write")]
-    for line in part(REFUSED.strip().splitlines(), 2):
-        options, _, said = line.partition(": ")
-        assert said in refused(*given, *options.split())
-        assert snapshot() == before, line

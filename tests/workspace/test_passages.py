@@ -1,6 +1,5 @@
-"""Passages of folders: kept between runs, against another side, planted and found again."""
+"""Passages of folders: kept between runs, damaged, planted and found again."""
 
-import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lshdup.errors import ArtifactError, InputError
+from lshdup.errors import ArtifactError
 from lshdup.params import DocumentParams, PassageParams
 from lshdup.store import npz
 from lshdup.store.results_io import load_passages
@@ -31,21 +30,15 @@ def write(name, text):
     Path(name).write_text(" ".join(text))
 
 
-def find(*docs, others=(), store="store", params=None, said=None, given=None, jobs=2, **options):
+def find(*docs, store="store", params=None, said=None, given=None, jobs=2, **options):
     run = open_workspace(store, (said if said is not None else []).append, jobs=jobs)
     request = Request(docs, DocumentParams(), given or {}, **options)
-    return load_or_find_passages(run, request, params or PassageParams(), others)
-
-
-def sign(store, *docs, **given):
-    request = Request(docs, DocumentParams(), given)
-    load_signatures(open_workspace(store), request)
+    return load_or_find_passages(run, request, params or PassageParams())
 
 
 def listed(found):
     """(tokens, [(name, first token), …]) of each passage."""
-    names = [*found.here.documents.names, *(found.there.documents.names if found.there else ())]
-    passages = found.passages
+    names, passages = [*found.here.documents.names], found.passages
     columns = passages.documents.tolist(), passages.first.tolist()
     places = [(names[document].decode(), first) for document, first in zip(*columns, strict=True)]
     cuts = passages.starts.tolist()
@@ -53,22 +46,20 @@ def listed(found):
 
 
 @pytest.fixture
-def quotes():
-    """Two texts that quote one passage of 60 words, and another folder that quotes a part of it."""
+def quotes(here):
+    """Two texts that quote one passage of 60 words, and one that does not."""
     chance = random.Random(3)
     quote = words(chance, 60)
     write("d/a.txt", [*words(chance, 20), *quote, *words(chance, 30)])
     write("d/b.txt", [*words(chance, 5), *quote])
     write("d/c.txt", words(chance, 100))
-    write("e/x.txt", [*words(chance, 7), *quote[5:58], *words(chance, 9)])
-    write("e/y.txt", words(chance, 100))
-    return quote
 
 
 EXPECTED = [(60, [("d/a.txt", 20), ("d/b.txt", 5)])]
 
 
-def test_a_second_run_reads_nothing(quotes, monkeypatch):
+@pytest.mark.usefixtures("quotes")
+def test_a_second_run_reads_nothing(monkeypatch):
     assert listed(find(b"d")) == EXPECTED
     with monkeypatch.context() as patch:
         patch.setattr(module, "collect", None)
@@ -80,40 +71,8 @@ def test_a_second_run_reads_nothing(quotes, monkeypatch):
     assert listed(find(b"d", check_content=True)) == EXPECTED
 
 
-def test_a_changed_folder_is_compared_anew(quotes):
-    find(b"d")
-    write("d/c.txt", ["one", *quotes])
-    assert listed(find(b"d")) == [(60, [*EXPECTED[0][1], ("d/c.txt", 1)])]
-    Path("d/a.txt").unlink()
-    assert listed(find(b"d")) == [(60, [("d/b.txt", 5), ("d/c.txt", 1)])]
-
-
-def test_documents_of_another_step_are_continued_with(quotes):
-    sign("store", b"d")
-    assert listed(find()) == EXPECTED
-    with pytest.raises(InputError, match="no collection to continue with"):
-        find(store="none")
-
-
-def test_the_collection_of_the_store_stays_what_it_is(quotes):
-    sign("store", b"e", k=5)
-    before = Path("store/signatures.npz").read_bytes()
-    said = []
-    assert listed(find(b"d", said=said)) == EXPECTED
-    assert said == []
-    assert Path("store/signatures.npz").read_bytes() == before
-
-
-def test_against_lists_what_stands_on_both_sides(quotes):
-    places = [("d/a.txt", 25), ("d/b.txt", 10), ("e/x.txt", 7)]
-    assert listed(find(b"d", others=(b"e",))) == [(53, places)]
-    assert listed(find(b"e", others=(b"d",))) == [(53, places[2:] + places[:2])]
-    assert not Path("store/passages.npz").exists()
-    sign("other", b"e")
-    assert listed(find(b"d", others=(b"other",))) == [(53, places)]
-
-
-def test_forged_and_damaged_artifacts_are_made_anew(quotes):
+@pytest.mark.usefixtures("quotes")
+def test_forged_and_damaged_artifacts_are_made_anew():
     find(b"d")
     whole = Path("store/passages.npz").read_bytes()
     for damaged in (whole[:1000], whole[:-900] + bytes(900), b""):
@@ -130,10 +89,11 @@ def test_forged_and_damaged_artifacts_are_made_anew(quotes):
         assert listed(find(b"d")) == EXPECTED
 
 
-def test_a_collection_with_a_flipped_bit_is_not_continued_with(quotes, monkeypatch):
+@pytest.mark.usefixtures("quotes")
+def test_a_collection_with_a_flipped_bit_is_not_continued_with(monkeypatch):
     """Anywhere in it, though it is large: a list of documents may be acted on."""
     monkeypatch.setattr(npz, "_ALWAYS_VERIFIED", 0)
-    sign("store", b"d")
+    load_signatures(open_workspace("store"), Request((b"d",), DocumentParams(), {}))
     path = Path("store/signatures.npz")
     data = path.read_bytes()
     rows = npz.load(path, "signatures", "").arrays["signatures"]
@@ -143,7 +103,8 @@ def test_a_collection_with_a_flipped_bit_is_not_continued_with(quotes, monkeypat
         find()
 
 
-def test_a_disk_without_room_is_said_before_the_work(quotes, monkeypatch):
+@pytest.mark.usefixtures("quotes")
+def test_a_disk_without_room_is_said_before_the_work(monkeypatch):
     usage = module.shutil.disk_usage
     monkeypatch.setattr(module.shutil, "disk_usage", lambda place: usage(place)._replace(free=10))
     with pytest.raises(ArtifactError, match="has no room"):
@@ -185,27 +146,3 @@ def test_planted_passages_are_found_where_they_stand():
     assert sorted(found) == sorted(expected)
     assert all(listed(find(b"d", store=None, jobs=jobs)) == found for jobs in (1, 4))
     assert np.all(np.diff([-size for size, _ in found]) >= 0)
-
-
-def test_a_file_that_turns_out_to_be_a_mailbox_gives_its_mails(quotes):
-    """Texts that were read before it is known stay with their documents."""
-    mail = "From a@b Thu Jan  1 00:00:00 2026\nFrom: a@b\nSubject: one\n\n{}\n\n"
-    Path("d/aa").write_text("".join(mail.format(" ".join(each)) for each in (quotes, ["other"])))
-    at = [("d/a.txt", 20), ("d/aa:1", 1), ("d/b.txt", 5)]
-    assert listed(find(b"d", store=None)) == [(60, at)]
-    assert listed(find(b"d")) == listed(find(b"d")) == [(60, at)]
-    found = listed(find(b"e", others=(b"d",), store=None))
-    assert found == [(53, [("e/x.txt", 7), *((name, first + 5) for name, first in at)])]
-
-
-def test_rows_are_numbered_as_documents_are_sorted():
-    """Rows have the order of their file, in which 2 is before 10."""
-    chance = random.Random(4)
-    quote = words(chance, 60)
-    rows = [
-        {"text": " ".join([*words(chance, n), *(quote if n in (1, 9, 11) else ())])}
-        for n in range(12)
-    ]
-    Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    at = [("r.jsonl:2", 1), ("r.jsonl:10", 9), ("r.jsonl:12", 11)]
-    assert listed(find(b"r.jsonl", store=None)) == [(60, at)]
