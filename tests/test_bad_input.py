@@ -14,7 +14,6 @@ import unicodedata
 from collections import Counter
 from functools import partial
 from importlib.util import find_spec
-from itertools import product
 from string import ascii_letters
 
 import numpy as np
@@ -186,17 +185,6 @@ def test_a_folder_of_everything(run, tmp_path):
     assert run("pairs all -t 0.7 -0 --recall 0.9999").out == result.out
 
 
-NOTHING = [{}, {"a": b"", "b": b"\n"}, {"a": b"one two"}, {"a": b"...", "b": b"?!"}, {"a": b"\0"}]
-
-
-@pytest.mark.parametrize(
-    ("contents", "options"), part(product(NOTHING, ["", "--exact", "--tokens char"]), 3)
-)
-def test_folders_of_nothing(run, tmp_path, contents, options):
-    write_files(tmp_path / "d", contents)
-    assert run(f"pairs d {options}").out == b""
-
-
 # --- the file system ------------------------------------------------------------------------------
 
 
@@ -245,20 +233,6 @@ def test_paths_that_are_too_long_for_the_system_are_reported(run, here):
     assert len(result.rows) == most * (most - 1) // 2
     os.symlink("d" * 200, "deep/link")
     assert {each.reason for each in find("deep", follow=True)[1]} == {Reason.UNREADABLE}
-
-
-def test_links_to_what_is_no_file(here):
-    write_files(here, dict.fromkeys(("d/file", "elsewhere"), "text"))
-    links = {"zero": "/dev/zero", "self": "self", "nowhere": "no-such-file", "again": "../d"}
-    for name, target in (links | {"the-same": "file", "link": "../elsewhere"}).items():
-        os.symlink(target, f"d/{name}")
-    documents, skipped = find("d", follow=True)
-    assert list(documents.names) == [b"d/file", b"d/link"]
-    wrong = {b"d/zero": Reason.SPECIAL, b"d/self": Reason.UNREADABLE, b"d/nowhere": Reason.VANISHED}
-    assert reasons(skipped) == wrong
-    asked_for = find("d/file", "d/zero")[1]
-    assert {each.reason for each in asked_for} == {Reason.UNREADABLE}
-    assert {each.reason for each in find("d")[1]} == {Reason.LINK}
 
 
 LABELS = "punycode idna unicode_escape utf-7 rot13 hex utf-16 no-such-thing".split()

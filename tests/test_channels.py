@@ -1,5 +1,6 @@
-"""The ways to lshdup besides PyPI: the action of GitHub, the hook of pre-commit, the image, and the
-recipe of conda. What of them runs a shell is run; the rest is held against pyproject.toml.
+"""The ways to lshdup besides PyPI: the action of GitHub, the hook of pre-commit (which is run in
+golden/scenes/daily-gate.txt), the image, and the recipe of conda. What of them runs a shell is run;
+the rest is held against pyproject.toml.
 """
 
 import json
@@ -92,36 +93,6 @@ def test_the_action_is_a_gate(act, here):
     assert not [*here.rglob(".lshdup")]
 
 
-def test_the_hook_of_pre_commit_stops_a_commit(here):
-    """Its entry with its arguments, as a hook of git: a staged duplicate is not committed."""
-    (hook,) = load(".pre-commit-hooks.yaml")
-    assert (hook["id"], hook["language"], hook["pass_filenames"]) == ("lshdup", "python", False)
-
-    def git(*words, code=0):
-        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
-        options = {"env": clean_environment(), "capture_output": True, "text": True}
-        done = subprocess.run(command, check=False, **options)
-        assert done.returncode == code, done.stderr
-        return done.stdout + done.stderr
-
-    program, *words = shlex.split(hook["entry"])
-    assert program in PROJECT["project"]["scripts"]
-    command = shlex.join([sys.executable, "-m", "lshdup", *words, *hook["args"]])
-    git("init", "-q")
-    (here / ".git/hooks/pre-commit").write_text(f"#!/bin/sh\nexec {command}\n")
-    (here / ".git/hooks/pre-commit").chmod(0o755)
-    (here / "a").write_text(FOX)
-    (here / "c").write_text("something else that is long enough to be compared with others")
-    git("add", "."), git("commit", "-qm", "one")
-    (here / "b").write_text(f"{FOX}!")
-    git("add", "b")
-    assert "a\tb\t1.0\ttext\n" in git("commit", "-qm", "two", code=1)
-    assert git("rev-list", "--count", "HEAD") == "1\n"
-    git("rm", "-qf", "a"), git("commit", "-qm", "two")
-    assert git("ls-files") == "b\nc\n"
-    assert not (here / ".lshdup").exists()
-
-
 def test_the_image_is_small_pinned_and_not_of_root():
     lines = [*(ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()]
     steps = [line.split(maxsplit=1) for line in lines if line and line[0] != "#"]
@@ -169,6 +140,9 @@ def test_what_the_page_shows_is_there():
     (step,) = [each for each in steps if "/lshdup@" in each["uses"]]
     assert {*step["with"]} <= {*load("action.yml")["inputs"]}
     assert [each["id"] for each in hooks["repos"][0]["hooks"]] == ["lshdup"]
+    (hook,) = load(".pre-commit-hooks.yaml")
+    assert (hook["id"], hook["language"], hook["pass_filenames"]) == ("lshdup", "python", False)
+    assert hook["entry"].split()[0] in PROJECT["project"]["scripts"]
     (line,) = re.findall(r"runs `lshdup (pairs .*?)`", text)
     assert line in load("action.yml")["runs"]["steps"][-1]["run"]
 

@@ -47,9 +47,6 @@ def here(here):
     return here
 
 
-# --- files that go, or cannot be read -------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [(GONE, "Input/output"), (NoRoomError("no room", "make some"), "no room; make some")],
@@ -103,9 +100,6 @@ def test_a_template_that_cannot_be_listed(here, monkeypatch):
     assert "name files with the texts" in error.value.hint
 
 
-# --- numbers of a damaged store -------------------------------------------------------------------
-
-
 def test_documents_that_are_not_there():
     names = StringTable.from_strings([b"a"])
     documents = DocumentList(names, np.array([1]), np.array([1]))
@@ -114,9 +108,6 @@ def test_documents_that_are_not_there():
     places = Locations.of_files(names, np.array([1]))
     with pytest.raises(ArtifactError, match="documents that are not there"):
         places.files_of(np.array([1]))
-
-
-# --- programs, locks and libraries ----------------------------------------------------------------
 
 
 def test_no_process_can_be_started(monkeypatch):

@@ -29,9 +29,6 @@ def sample_pairs(sample_sets):
     return {t: [each for each in pairs if each[2] >= t] for t in (0.5, 0.7, 0.9)}
 
 
-# --- pairs ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.9])
 def test_pairs_are_those_of_brute_force(run, sample_pairs, threshold):
     expected = sample_pairs[threshold]
@@ -52,21 +49,6 @@ def test_sample_corpus_covers_the_range(sample_pairs):
         assert sum(low <= s < low + 0.1 for s in similarities) >= 5, low
     ours = ("README.md", "make.py")
     assert not any(name.endswith(ours) for pair in sample_pairs[0.5] for name in pair[:2])
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--tokens char", "--tokens terms", "--bag", "-k 1 --keep-case --no-normalize",
-        "--scheme classic -j 4",
-    ],
-)  # fmt: skip
-def test_every_kind_of_shingle_through_every_route(run, corpus, options):
-    command = f"pairs sample_corpus/licences -t 0.8 {options}"
-    exact = run(command, "--exact", "--no-store").rows
-    assert run(command, "--recall", "0.99999", "--perms", "512").rows == exact
-    assert run("pairs").rows == exact  # from the store
-    assert len(exact) > 5
 
 
 COUNTING = """

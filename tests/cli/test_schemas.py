@@ -214,9 +214,6 @@ def test_each_change_that_breaks_a_program_is_noticed():
     assert list(differences(old, turned)) == []
 
 
-# --- the command ---
-
-
 def test_schemas_are_printed_by_their_names(run):
     assert run("help schema").lines == list_schemas()
     assert len({each["$id"] for each in all_schemas().values()}) == len(list_schemas())

@@ -10,7 +10,7 @@ import pytest
 from lshdup.base.skipped import Reason
 from lshdup.sources import delimited, lines
 from lshdup.sources.files import Buffer
-from lshdup.sources.records import RecordError, RecordFields, split_fields
+from lshdup.sources.records import RecordFields, split_fields
 from tests.conftest import WHOLE
 
 LONG = 1 << 20
@@ -101,25 +101,6 @@ def test_names_of_columns(tmp_path):
     assert rows_of(tmp_path, b"")[0] == []
     assert split_fields('a.b,"c,d"') == ("a.b", "c,d")
     assert split_fields("") == ("",)
-
-
-@pytest.mark.parametrize(
-    ("data", "reason", "detail"),
-    [
-        (b"id,body\n1,a\n", Reason.NO_TEXT, "no column 'text', but id, body"),
-        (b"text,id,text\na,1,b\n", Reason.NO_TEXT, "two of its columns are called 'text'"),
-        (b"\n\r\n\n", Reason.BROKEN_ROW, "no row with the names of its columns"),
-        ("id,text\n1,ö\n".encode("utf-16"), Reason.UNDECODABLE, "iconv"),
-        (b'"id,text\n' + b"1,a\n" * 100, Reason.NO_TEXT, "no column 'text'"),
-        (b"id,text\r1,a\r2,b\r", Reason.BROKEN_ROW, "a carriage return ends its lines"),
-        (b"id,caf\xe9\n1,a\n", Reason.NO_TEXT, "no column 'text', but id, café"),
-        (b"id\rx,body\n1,a\n", Reason.BROKEN_ROW, "^new-line character seen in unquoted field$"),
-    ],
-)
-def test_a_file_without_the_columns(tmp_path, data, reason, detail):
-    with pytest.raises(RecordError, match=detail) as error:
-        rows_of(tmp_path, data)
-    assert error.value.reason == reason
 
 
 def test_quotes_that_never_close_are_read_in_linear_time(tmp_path, monkeypatch):

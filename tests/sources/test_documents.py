@@ -162,9 +162,6 @@ def test_pages_are_reduced_to_what_is_visible():
         assert made.sets[0].tolist() == sorted({reference.token_hash(word) for word in WORDS})
 
 
-# --- bounds, to the byte --------------------------------------------------------------------------
-
-
 def test_max_bytes_of_what_is_read_is_exact_too(tree):
     rows = b'{"text": "%s"}\n'
     (tree / "rows.jsonl").write_bytes(rows % b"xx" + rows % b"xxx")

@@ -22,8 +22,6 @@ def test_a_large_mailbox_is_known_before_it_is_read(run, here, sizes, found):
     assert run("clusters box --emit keep -q").ok().lines == [name.decode() for name in names]
 
 
-# --- where mails begin ----------------------------------------------------------------------------
-
 SEPARATOR = b"From ann@example.org  Thu Aug 22 12:36:23 2002\n"
 
 OF_MAIL = b"X-Status: 1\nFrom: a@b.c\nTo: d@e.f\n\nx\n"

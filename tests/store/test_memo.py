@@ -40,25 +40,6 @@ def segments():
     return sorted(path.name for path in Path(".lshdup/memo").glob("*"))
 
 
-# --- whatever DOCS --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("command", part("pairs clusters signatures index shingle".split(), 2))
-def test_each_collection_in_turn_reads_no_file_twice(run, here, command):
-    for docs, read in (("a", 12), ("b", 6), ("a/sub", 0), ("a --include x*", 0), ("b a", 0)):
-        result = run(command, *docs.split())
-        fresh = run(command, *docs.split(), "--store", f"new{len(docs)}")
-        assert result.out == fresh.out
-        assert ("0 documents read" in result.err) == (not read)
-        for kind in ("signatures", "bands", "shingles"):
-            kept, new = (Path(store, f"{kind}.npz") for store in (".lshdup", f"new{len(docs)}"))
-            assert not new.exists() or kept.read_bytes() == new.read_bytes()
-        assert segments() if docs == "b" else True
-    assert segments() == []  # All is in the artifacts of the last run.
-
-
-# --- killed ---------------------------------------------------------------------------------------
-
 KILLED = ["pairs", "shingle", "pairs --ignore-common 0.9"]
 KILLED[1:] = (pytest.param(each, marks=pytest.mark.long) for each in KILLED[1:])
 
