@@ -36,6 +36,7 @@ from lshdup.workspace import comparing
 from lshdup.workspace.comparing import load_or_find_clusters
 from tests import reference
 from tests.compare.test_pairs import columns_of
+from tests.compare.test_verification import watched
 from tests.conftest import ROOT, RUN, many, open_index, part
 from tests.reference import path_key
 
@@ -303,16 +304,12 @@ def test_the_same_on_any_number_of_threads(monkeypatch):
 def test_one_template_costs_a_comparison_a_document(linkage, block, monkeypatch):
     """All documents are similar and in one bucket a band; a set is fetched once."""
     monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
-    n, fetched = 5000, []
+    n = 5000
     made = Made([{*range(1, 60), 100 + d} for d in range(n)], [[5] * n, [6] * n], range(n))
-
-    def source(wanted):
-        fetched.extend(wanted.tolist())
-        return made.ragged.take(wanted)
-
+    source, asked = watched(made.ragged)
     groups, compared = made.cluster_buckets(linkage, 0.9, source=source)
     assert compared == n - 1
-    assert sorted(fetched) == list(range(n))
+    assert sorted(each for some in asked for each in some) == list(range(n))
     assert (groups.kept.tolist(), groups.dropped.tolist()) == ([0], list(range(1, n)))
 
 

@@ -36,10 +36,8 @@ def tokens_of(text, tokens="symbols", **options):
 @pytest.mark.parametrize(
     ("kind", "text", "tokens"),
     [
-        ("symbols", "if (a < b) return -1", "if ( a < b ) return - 1"),
-        ("symbols", "3.5", "3 . 5"),
-        ("symbols", "3,5", "3 , 5"),
-        ("symbols", "x_1+=__y", "x_1 + = __y"),
+        ("symbols", "if (a < b) return -1", "if ( a < b ) return - 1"), ("symbols", "3.5", "3 . 5"),
+        ("symbols", "3,5", "3 , 5"), ("symbols", "x_1+=__y", "x_1 + = __y"),
         ("symbols", "a==b // c", "a = = b / / c"),
         ("symbols", "\tkey:\r\n  - 'value'\x00\x07", "key : - ' value '"),
         ("symbols", "Größe=5€", "grösse = 5 €"),
@@ -50,24 +48,20 @@ def tokens_of(text, tokens="symbols", **options):
         ("symbols", "->\u0301x", "- >\u0301 x"),  # a mark belongs to the symbol before
         ("symbols", "👍🏽👩\u200d💻❤\ufe0f", "👍 🏽 👩 💻 ❤"),
         ("symbols", "\ue000\U0010ffff", "\ue000 \U0010ffff"),  # private use, unassigned
-        ("symbols", "\u0301a", "\u0301a"),
-        ("symbols", " \t\n\u00a0\u2028", ""),
+        ("symbols", "\u0301a", "\u0301a"), ("symbols", " \t\n\u00a0\u2028", ""),
         ("word", "Donau\u00addampf\u00adschiff", "donaudampfschiff"),
-        ("word", "a\u200bb\u2060c\ufeffd \u200ee", "abcd e"),
-        ("word", "می\u200cخواهم", "میخواهم"),
-        ("word", "क्\u200dष", "क्ष"),
-        ("word", "葛\U000e0100飾 ⛩\ufe0f", "葛 飾"),
+        ("word", "a\u200bb\u2060c\ufeffd \u200ee", "abcd e"), ("word", "می\u200cخواهم", "میخواهم"),
+        ("word", "क्\u200dष", "क्ष"), ("word", "葛\U000e0100飾 ⛩\ufe0f", "葛 飾"),
         ("word", "cafe\u00ad\u0301 e\u0301\u034f\u0316", "café é̖"),  # composed, and put in order
         ("word", "a\u0315\u034f\u0316", "a\u0316\u0315"),
-        ("word", "\u1112\u115f\u1161\u3164\u11ab", "한"),
-        ("word", "ក\u17b4\u17d2រ", "ក្ រ"),
+        ("word", "\u1112\u115f\u1161\u3164\u11ab", "한"), ("word", "ក\u17b4\u17d2រ", "ក្ រ"),
         ("word", "\u00ad\u0301a \U000e0041\u2065\ufff0b", "\u0301a b"),
         ("word", "\ufeff\u200b \u00ad", ""),
         ("word", "١\u0600٢ a\ufff9b", "١ ٢ a b"),  # formats that can be seen cut
         ("word", "ที่นี่ 東京タワー", "ที่ นี่ 東 京 タ ワ ー"),  # marks stay with their base
         ("char", " a \t\n b\u00a0c ", "a b c"),
     ],
-)
+)  # fmt: skip
 def test_tokens(kind, text, tokens):
     tokens = unicodedata.normalize("NFC", tokens)
     expected = list(tokens) if kind == "char" else tokens.split()
