@@ -232,6 +232,7 @@ def test_other_files_are_refused(tmp_path, content):
             for change in [
                 (b'"a"', b"1"), (b'"b": "b"', b'"c": "b"'), (b"0001", b"001"), (b"0002", b"000g"),
                 (b'"x"', b"1"), (b'"a"', rb'"\ud800"'), (b"}", b""), (b"0001", b"-001"),
+                (b"0" * 14, b""),
             ]
         ),
     ],
