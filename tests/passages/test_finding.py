@@ -312,12 +312,9 @@ PASSAGES = st.lists(st.tuples(st.integers(1, 6), PLACES.map(sorted)), max_size=6
 
 def passages_of(drawn):
     places = [place for _, each in drawn for place in each]
-    return Passages(
-        np.array([tokens for tokens, _ in drawn], np.int64),
-        np.cumsum([0, *(len(each) for _, each in drawn)]),
-        np.array([document for document, _ in places], np.int64),
-        np.array([first for _, first in places], np.int64),
-    )
+    documents, first = np.array(places, np.int64).reshape(-1, 2).T.copy()
+    starts = np.cumsum([0, *(len(each) for _, each in drawn)])
+    return Passages(np.array([n for n, _ in drawn], np.int64), starts, documents, first)
 
 
 @given(

@@ -27,6 +27,7 @@ from lshdup.text.decoding import decode
 from lshdup.text.office_types import ENCRYPTED, recognize_file_type
 from tests import office, reference
 from tests.conftest import ROOT, open_index, part, write_files
+from tests.documents import zip_of
 
 TEXT = (ROOT / "sample_corpus/udhr/eng.txt").read_text()[:7000]
 TEXT = TEXT.encode("cp1252", "replace").decode("cp1252")
@@ -161,10 +162,8 @@ def test_words_cut_at_line_ends_of_a_pdf_are_whole(kreuzberg, width):
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_STORED])
 def test_a_package_that_cannot_be_opened_is_left_to_the_reader(method):
     """Whatever error `zipfile` raises."""
-    out, met = io.BytesIO(), set()
-    with zipfile.ZipFile(out, "w", method) as package:
-        package.writestr("word/document.xml", "<w:vanish/>" * 9)
-    data = out.getvalue()
+    data = zip_of([("word/document.xml", "<w:vanish/>" * 9)], compression=method)
+    met = set()
     for at, value in product(range(len(data)), b"\0\1\x61\xff"):
         bad = data[:at] + bytes([value]) + data[at + 1 :]
         try:
@@ -292,10 +291,8 @@ LIMITS = FormatLimits(seconds=30.0, memory=256 << 20)
 
 #: What a reader may do with a document, by the reason that is given for it.
 TROUBLES = {
-    Reason.SLOW: [
-        "x = 3 ** (10 ** 9)",  # holds the interpreter
-        "os.kill(os.getpid(), signal.SIGSTOP)", "time.sleep(60)",
-    ],
+    # The first of them holds the interpreter.
+    Reason.SLOW: ["x = 3 ** (10 ** 9)", "os.kill(os.getpid(), signal.SIGSTOP)", "time.sleep(60)"],
     Reason.CRASHED: [
         "os.kill(os.getpid(), signal.SIGSEGV)", "os.abort()", "os._exit(3)",
         "os.kill(os.getpid(), signal.SIGKILL)", "os.closerange(3, 100); time.sleep(60)",
@@ -471,10 +468,8 @@ def indexed(here, doubled, monkeypatch):
 def assert_as_anew(indexed, version):
     """What is stored is what a run stores that knows nothing of others."""
     indexed(version, store="anew")
-    stores = (
-        {each.name: each.read_bytes() for each in Path(at).glob("*.npz")} for at in ("s", "anew")
-    )
-    assert next(stores) == next(stores)
+    for name in {each.name for at in ("s", "anew") for each in Path(at).glob("*.npz")}:
+        assert Path("s", name).read_bytes() == Path("anew", name).read_bytes()
 
 
 def test_without_the_extra_they_are_counted(indexed, monkeypatch, capsys):
