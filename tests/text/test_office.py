@@ -35,7 +35,6 @@ EXPECTED = reference.word_tokens(reference.normal_form(TEXT))
 KINDS = "docx odt rtf epub pptx xlsx eml msg pdf doc xls".split()
 WRITERS = {kind: getattr(office, kind) for kind in KINDS}
 
-
 #: What stands in for the reader, but for its function.
 DOUBLE = """
 import os, signal, sys, threading, time
@@ -216,9 +215,6 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
     assert run("query -", stdin=office.odt(TEXT)).rows == [["d/a.txt", "1.0", "text"]]
     assert [row[1] for row in run("shingle --show x.docx").rows] == ["only three words"]
     assert "secret.pdf is no text: encrypted" in run("query secret.pdf", code=2).err
-
-
-# --- mended ---------------------------------------------------------------------------------------
 
 
 def test_docx_and_pptx_words_are_those_a_reader_sees(kreuzberg):
@@ -523,9 +519,6 @@ def test_trouble_of_the_moment_is_not_remembered(indexed):
     collection, out = indexed("1 kreuzberg 1", "return Result('it was the moment')")
     assert (collection.read, out) == (1, {})
     assert_as_anew(indexed, "1 kreuzberg 1")
-
-
-# --- a reader that fails --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", ["Panic", "RuntimeError"])

@@ -447,8 +447,7 @@ def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
     assert b'"recurring":' not in run(*arguments).out
     page = run(*arguments, "--passages-of-corpus").out
     chromium.open(page)
-    (row, *_) = chromium.texts("#recurring-list > li")
-    assert row.startswith("8 ×")
+    assert chromium.texts("#recurring-list > li")[0].startswith("8 ×")
     chromium.click("#recurring-list .toggle")
     assert passage.removeprefix("</")[:200] in chromium.texts("#recurring-list .passages")[0]
     assert len(chromium.texts("#recurring-list .inside .name")) == 8

@@ -241,12 +241,6 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
             assert color or line == plain
 
 
-def test_marks_take_nothing_but_what_changed():
-    a, b = b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode()
-    lines = render(comparison.compare(RUN, a, b, ShingleParams()).texts, Layout())
-    assert list(lines) == ["The [-red,-] {+blue+} old (fox) jumps {+high+}"]
-
-
 LETTERS = st.lists(st.sampled_from("abc"), max_size=12)
 
 
@@ -294,7 +288,7 @@ def test_long_documents(run, tmp_path):
     assert last["a_line"] == last["a_start"] // 12 + 1
 
 
-# --- by lines ---------------------------------------------------------------------------------
+# --- by lines -------------------------------------------------------------------------------------
 
 CODE = '''import os
 import sys
@@ -432,7 +426,7 @@ def test_differences_as_they_are_seen(run, corpus, tmp_path):
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
 
 
-# --- variants of a group -----------------------------------------------------------------------
+# --- variants of a group --------------------------------------------------------------------------
 
 WORDS = st.lists(st.sampled_from("a b c d e f g".split()), max_size=30)
 
