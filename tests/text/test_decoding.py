@@ -19,7 +19,6 @@ from lshdup.api import NearDuplicates
 from lshdup.base.forms import Form, page_form
 from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
-from lshdup.shingling.inspection import locate_tokens
 from lshdup.text import encodings
 from lshdup.text.decoding import decode, find_offsets
 from tests.conftest import ROOT, killed_behind_segments, many, open_index, write_files
@@ -295,12 +294,6 @@ ENCODED = {
     "cp1252": b"", "koi8-r": b"", "cp932": b"", "gb18030": b"", "euc-kr": b"", "iso2022-jp": b"",
 }  # fmt: skip
 
-#: Characters with marks that compose, are reordered, or become several characters.
-PARTS = [
-    "e\u0301", "a", " ", "ﬁ", "ᄒ", "ᅡ", "ᆫ", "か\u3099", "ｶﾞ", "q\u0323\u0307", "q\u0307\u0323",
-    "\u0301", "½", "\ufdfa", "ΐ", "漢", "Å", ".", "\u0f71",
-]  # fmt: skip
-
 
 def offsets_of(data, text):
     """Offsets of every character, and of the end."""
@@ -354,19 +347,6 @@ def test_what_is_more_than_decoded_has_no_offsets():
         text = decode(data, name)
         assert b"two" in text.utf8
         assert find_offsets(data, text, np.array([0, 1])) is None
-
-
-@given(st.lists(st.sampled_from(PARTS)), st.booleans())
-def test_tokens_of_a_text_that_is_composed_are_where_it_has_them(parts, keep_case):
-    """Each token stands in the text where its own normal form is the token's."""
-    text = "".join(parts).encode()
-    for params in (ShingleParams(keep_case=keep_case), ShingleParams(tokens="symbols")):
-        located = locate_tokens(text, params)
-        assert located.text == text
-        columns = (located.tokens, located.starts, located.ends)
-        for token, start, end in zip(*(column.tolist() for column in columns), strict=True):
-            assert token in locate_tokens(text[start:end], params).tokens.tolist()
-        assert (np.diff(located.starts) >= 0).all()
 
 
 # --- as what they are read ------------------------------------------------------------------------

@@ -27,7 +27,13 @@ from tests.documents import list_tokens
 from tests.reference import is_ignorable
 from tests.running import in_terminal
 
-TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
+#: Characters with marks that compose, are reordered, or become several characters.
+PARTS = [
+    "e\u0301", "a", " ", "ﬁ", "ᄒ", "ᅡ", "ᆫ", "か\u3099", "ｶﾞ", "q\u0323\u0307", "q\u0307\u0323",
+    "\u0301", "½", "\ufdfa", "ΐ", "漢", "Å", ".", "\u0f71",
+]  # fmt: skip
+TEXT = st.lists(st.sampled_from(PARTS)).map("".join)
+TEXT |= st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
 TOKENS = ("word", "symbols", "char", "terms")
 
 
@@ -40,7 +46,9 @@ def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize
     words, _ = list_tokens(text.encode(), params)
     located = locate_tokens(text.encode(), params)
     assert len(located.starts) == len(words) == len(located.tokens)
+    assert located.text == text.encode()
     assert (located.starts < located.ends).all()
+    assert (np.diff(located.starts) >= 0).all()
     for start, end, word in zip(located.starts.tolist(), located.ends.tolist(), words, strict=True):
         there = located.text[start:end]
         again, _ = list_tokens(there, params)
