@@ -281,8 +281,6 @@ def test_a_run_that_was_killed_is_resumed_with_its_guesses(here):
         assert again.read_bytes() == expected.read_bytes()
 
 
-# --- where characters stood -----------------------------------------------------------------------
-
 #: Letters of one, two, three and four bytes, marks that compose, and what decomposes.
 TEXTS = st.text(
     st.sampled_from("aZ é ñ Жя 漢字 か 𝒳 ½ ﬁ .,\n")
@@ -348,8 +346,6 @@ def test_what_is_more_than_decoded_has_no_offsets():
         assert b"two" in text.utf8
         assert find_offsets(data, text, np.array([0, 1])) is None
 
-
-# --- as what they are read ------------------------------------------------------------------------
 
 MEMO = "TO: {}\nFROM: {}\nDATE: {}\n\nthe same sentence stands in both of these memos"
 MEMOS = [MEMO.format(*each) for each in (("All staff", "HR", 2019), ("Directors", "CEO", 2022))]

@@ -248,7 +248,6 @@ def test_rtf_words_are_those_a_reader_sees(kreuzberg):
     data += rb"ca\'e9\u228?\par \trowd\cellx9 c1\cell c2\cell\row \pard{\footnote note} \{end\}"
     words = "before two three four five softly new caéä c1 c2 end note"
     assert tokens(text_of(data + rb"\par}")) == words.split()
-
     # What is not at the beginning of a group hides nothing.
     data = rb"{\rtf1 one {two \header three} four {\*\header five} six}"
     found = b"".join(office_worker._visible_rtf(data))
