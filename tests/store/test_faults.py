@@ -136,28 +136,6 @@ with Store(Path('.lshdup')).writing():
     assert Store(here / ".lshdup").current() == "signatures"
 
 
-def test_what_killed_runs_leave_is_removed_and_nothing_else(here):
-    make_documents(here / "d", 30)
-    steps(".lshdup")
-    ours = [".lshdup-abcd_123.tmp", ".lshdup-00000000.tmp"]
-    others = [".lshdup-abcd_1234.tmp", ".lshdup-.tmp", "lshdup-abcd_123.tmp", "notes.txt"]
-    for name in [*ours, *others]:
-        (here / ".lshdup" / name).write_text("x")
-    (here / ".lshdup-abcd_123.tmp").write_text("x")  # Not in the store.
-    steps(".lshdup", perms=64)
-    assert remains(".lshdup") == {*others, "memo"}  # which has the first definition
-    assert (here / ".lshdup-abcd_123.tmp").exists()
-
-
-def test_a_store_that_was_only_begun_is_gone_on_with(here):
-    make_documents(here / "d", 30)
-    for begun in (b"", b"# Made by"):
-        (here / "st").mkdir()
-        (here / "st/.gitignore").write_bytes(begun)
-        assert steps("st") == steps(".lshdup")
-        shutil.rmtree("st")
-
-
 def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):
     """Artifacts of the collection before and of the one after, in any mix, with any times."""
     make_documents(here / "d", 30)
