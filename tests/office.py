@@ -5,7 +5,6 @@ import io
 import struct
 import textwrap
 import zipfile
-import zlib
 from email.message import EmailMessage
 from xml.sax.saxutils import escape
 
@@ -179,10 +178,7 @@ def eml(text):
 # --- PDF ------------------------------------------------------------------------------------------
 
 
-def pdf(
-    text, width=80, lines_a_page=50, header="", title="", password=None, hyphenate=False,
-    compress=False,
-):  # fmt: skip
+def pdf(text, width=80, lines_a_page=50, *, header="", title="", password=None, hyphenate=False):
     """Lines broken at `width`, as many pages as needed, Helvetica with WinAnsi codes.
 
     password : encrypted with RC4, 40 bits.
@@ -206,17 +202,15 @@ def pdf(
         at = 6 + 2 * number
         objects[at - 1] = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents %d 0 R" % at
         objects[at - 1] += b"/Resources<</Font<</F1 3 0 R>>>>>>"
-        content, packed = b"BT /F1 10 Tf 12 TL 50 730 Td\n", b""
+        content = b"BT /F1 10 Tf 12 TL 50 730 Td\n"
         if header:
             shown = _pdf_string(header)
             content = b"BT /F1 10 Tf 1 0 0 1 50 770 Tm (%s) Tj ET\n" % shown + content
         content += b"".join(b"(%s) Tj T*\n" % _pdf_string(line) for line in page) + b"ET"
-        if compress:
-            content, packed = zlib.compress(content), b"/Filter/FlateDecode"
         if key:
             own = hashlib.md5(key + struct.pack("<I", at)[:3] + b"\0\0").digest()[:10]
             content = rc4(own, content)
-        objects[at] = b"<</Length %d%s>>stream\n%s\nendstream" % (len(content), packed, content)
+        objects[at] = b"<</Length %d>>stream\n%s\nendstream" % (len(content), content)
     out, places = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"), {}
     for number in sorted(objects):
         places[number] = len(out)

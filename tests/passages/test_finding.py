@@ -306,8 +306,6 @@ def test_places_of_a_passage_with_gaps_differ_in_gaps_only(data, gap):
             assert any(d == e and j <= i and i + size <= j + m for e, j, m in with_gaps)
 
 
-# --- repeats ------------------------------------------------------------------------------------
-
 PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=2, unique=True)
 PASSAGES = st.lists(st.tuples(st.integers(1, 6), PLACES.map(sorted)), max_size=6)
 

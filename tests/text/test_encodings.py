@@ -158,9 +158,6 @@ def test_koi8_is_not_half_width_katakana():
     assert encodings.is_misread_koi8(koi8.decode("shift_jis_2004", "ignore"))
 
 
-# --- UTF-8 but for a few bytes --------------------------------------------------------------------
-
-
 def test_bytes_that_are_not_utf8_become_replacement_characters_and_are_counted():
     text = "Größe und Übermut tun selten gut, sagten fünf müde Übersetzer. "
     for data, bad in {
@@ -214,9 +211,6 @@ def test_no_other_encoding_looks_like_utf8(key):
             assert encodings.count_invalid_utf8(piece.encode(codec)) == 0, piece
 
 
-# --- declared by a page ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("label", "codec", "text"),
     [
@@ -255,9 +249,6 @@ def test_labels_are_those_of_the_standard_and_codecs_those_of_texts():
     for label, codec in codecs.items():
         assert label == label.lower()
         assert not codec or "abc".encode(codec).decode(codec) == "abc"
-
-
-# --- kept with documents --------------------------------------------------------------------------
 
 
 def test_a_run_that_was_killed_is_resumed_with_its_guesses(here):

@@ -15,7 +15,6 @@ import pytest
 
 from lshdup.base import mbox
 from lshdup.base.forms import Form, split_parts, visible_text
-from lshdup.base.mbox import is_mailbox
 from lshdup.base.skipped import Reason
 from lshdup.params import FormatLimits, ShingleParams
 from lshdup.text import html, mail
@@ -39,20 +38,18 @@ def words(data, **rules):
     return text_of(data, **rules).split()
 
 
-def made(subject, body, *parts):
-    """Return a mail with a subject, a body, and parts: (content, how they are attached)."""
+def made(subject, body, *attached, page=None):
+    """Return a mail with a subject, a body, the same as a page, and what is attached and how."""
     message = EmailMessage()
     message["Subject"] = subject
     message.set_content(body)
-    for content, how in parts:
-        if how == ALTERNATIVE:
-            message.add_alternative(content, subtype="html")
-        else:
-            message.add_attachment(content, **how)
+    if page is not None:
+        message.add_alternative(page, subtype="html")
+    for content, how in attached:
+        message.add_attachment(content, **how)
     return message
 
 
-ALTERNATIVE, INLINE = {"alternative": True}, {"disposition": "inline"}
 ATTACHED = (b"ATTACHED", {"maintype": "application", "subtype": "x"})
 
 
@@ -60,7 +57,7 @@ ATTACHED = (b"ATTACHED", {"maintype": "application", "subtype": "x"})
 
 MAIL_HEADS = {
     "two fields": b"Subject: x\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n\nbody",
-    "CRLF": b"From: a@b.c\r\nTo: d@e.f\r\n\r\nbody\r\n",
+    "CRLF": b"From: a@b.c\r\nTo: d@e.f\r\n\r\nbody\r\n", "no body": HEAD.rstrip(),
     "continued": b"Received: from a\n\tby b\n  for c\nMessage-ID: <1@b>\n\nbody",
     "mbox": b"From ann@example.org  Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nbody",
     "mbox without a date": b"From ann\n" + HEAD + b"\nbody",
@@ -70,22 +67,18 @@ MAIL_HEADS = {
     "capitals": b"FROM: a@b.c\nSUBJECT: x\n\nbody",
     "small letters": b"from: a@b.c\nmessage-id: <1@b>\nto: c@d.e\n\nbody",
     "another charset": HEAD + b"X-Name: \xe4\xf6\n\n\xe4\xf6\xfc",
-    "no body": HEAD.rstrip(),
     "an empty field": b"From: a\nTo:\nSubject:\n\nbody",
     "a long header": b"X-Many: " + b"x" * (2 << 20) + b"\n" + HEAD,
     "a long known header": b"From: a@b.c\nSubject: " + b"x" * (3 << 20) + b"\nTo: b@c.d\n\nbody",
-}
+}  # fmt: skip
 NO_MAILS = {
-    "empty": b"",
+    "empty": b"", "one field": b"Subject: x\nNote: y\n\nbody",
     "prose": b"Note: this is a text.\nIt goes on.\n\nFrom: here\nTo: there\n",
-    "one field": b"Subject: x\nNote: y\n\nbody",
-    "twice the same": b"Subject: x\nSubject: y\n\nbody",
-    "not at the beginning": b"\n" + HEAD + b"\nbody",
+    "twice the same": b"Subject: x\nSubject: y\n\nbody", "redirections": b"from: /old\nto: /new\n",
     "a line between": b"From: a\nTo: b\nhello bob\nSubject: c\n\nbody",
-    "no empty line": HEAD + b"body without an empty line\n",
+    "not at the beginning": b"\n" + HEAD + b"\nbody", "no empty line": HEAD + b"body at once\n",
     "YAML": b"---\ntitle: x\ndate: 2024-01-01\nsubject: y\n---\n\ntext",
     "YAML without marks": b"title: x\ndate: 2024-01-01\nsubject: y\n",
-    "redirections": b"from: /old\nto: /new\n",
     "Pelican": b"Title: My post\nDate: 2010-12-03 10:20\nCategory: Python\nTags: a, b\n\nText.",
     "a response of HTTP": b"HTTP/1.1 200 OK\r\nDate: Mon, 1 Jan 2024\r\nFrom: x\r\n\r\n<html>",
     "headers of HTTP": b"Date: Mon, 1 Jan 2024\r\nServer: x\r\nContent-Type: text/html\r\n\r\nx",
@@ -102,7 +95,7 @@ NO_MAILS = {
     "notes without a body": b"Date: 1\nSubject: weekly report\nNotes: words and words\n",
     "a record": b"Date: 2002-01-02\nPath: /usr/lib\nDescription: words\n\n",
     "a dialogue": b"ANN: Where is it?\nBOB: From: there.\n\nANN: Oh.",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", MAIL_HEADS)
@@ -234,7 +227,7 @@ def test_contents_are_read_by_what_is_said_of_them(kind, content, expected):
 
 def test_texts_of_every_kind_are_read_unless_they_are_attached():
     for subtype in ("plain", "x-patch", "calendar", "csv"):
-        second = ("of the second part", {"subtype": subtype, **INLINE})
+        second = ("of the second part", {"subtype": subtype, "disposition": "inline"})
         whole = made("SUBJECT", "the body", second, ("ATTACHED", {"subtype": subtype}))
         assert words(bytes(whole)) == ["SUBJECT", *"the body of the second part".split()]
 
@@ -255,7 +248,7 @@ def test_mails_in_mails_are_read():
 def test_what_is_attached_counts_for_sameness():
     def attached(content, disposition="attachment"):
         how = {"maintype": "application", "subtype": "octet-stream", "disposition": disposition}
-        return bytes(made("x", "the body", ("<p>another version", ALTERNATIVE), (content, how)))
+        return bytes(made("x", "the body", (content, how), page="<p>another version"))
 
     texts = [read_mail(attached(content)) for content in (b"1", b"2", b"1")]
     assert texts[0] == texts[2] != texts[1]
@@ -438,56 +431,52 @@ def test_parts_in_parts_have_an_end():
     assert decode(inner, b"a.eml").reason is Reason.SPOILT
 
 
-MEGA = 1 << 20
 PARTS = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n"
 
-
-#: Mails of about so many bytes, on which a careless reader would spend their square.
+#: Mails on which a careless reader would spend the square of their size: what they begin with, what
+#: they have again and again, and their end.
 FLOODS = [
-    lambda n: b"From: a\nSubject: " + b"x" * n + b"\n\nbody",
-    lambda n: b"From: a\nSubject: " + b"=?utf-8?q?a" * (n // 10) + b"\n\nbody",
-    lambda n: b"From: a\nSubject: x" + b"\n y" * (n // 3) + b"\n\nbody",
-    lambda n: HEAD + b"Content-Type: text/plain" + b"; a=b" * (n // 5) + b"\n\nbody",
-    lambda n: HEAD + b"Content-Type: multipart/mixed" + b'; a="' * (n // 5) + b"\n\nbody",
-    lambda n: HEAD + b"Content-Type: multipart/mixed; boundary=" + b"b" * n + b"\n\nbody",
-    lambda n: PARTS + b"--b\nContent-Type: a/b" + b"; a=b" * (n // 5) + b"\n\nbody\n--b--\n",
-    # Each part takes as long as a thousand bytes.
-    lambda n: PARTS + b"--b\n\nx\n" * (n // (8 if WHOLE else 64)),
-    lambda n: PARTS + b"--b\n" * (n // 4),
-    lambda n: PARTS + b"--b\n\n" + b"--c\n" * (n // 4),
-    lambda n: HEAD + b"Content-Transfer-Encoding: base64\n\n" + b"!A=" * (n // 3),
-    lambda n: HEAD + b"Content-Transfer-Encoding: quoted-printable\n\n" + b"=\n" * (n // 2),
-    lambda n: b"From a Thu Aug 22 12:36:23 2002\n" + HEAD + b"\nFrom \n" * (n // 6),
-    lambda n: HEAD + b"\n" + b">From x\n" * (n // 8),
-    lambda n: b"Aa: " + b"b:" * (n // 2) + b"\nFrom: x\nTo: y\n\nbody",
-    lambda n: b"A:\n" * (n // 3) + HEAD,
-    lambda n: b"From " + b"1:00 " * (n // 5) + b"\n" + HEAD + b"\nbody",
+    (b"From: a\nSubject: x", b"\n y", b"\n\nbody"), (b"From: a\nSubject: ", b"x", b"\n\nbody"),
+    (b"From: a\nSubject: ", b"=?utf-8?q?a", b"\n\nbody"), (b"", b"A:\n", HEAD),
+    (HEAD + b"Content-Type: text/plain", b"; a=b", b"\n\nbody"),
+    (HEAD + b"Content-Type: multipart/mixed", b'; a="', b"\n\nbody"),
+    (HEAD + b"Content-Type: multipart/mixed; boundary=", b"b", b"\n\nbody"),
+    (PARTS + b"--b\nContent-Type: a/b", b"; a=b", b"\n\nbody\n--b--\n"),
+    (PARTS, b"--b\n\n%b\n" % (b"x" * (1 if WHOLE else 57)), b""),  # Each part takes long.
+    (PARTS, b"--b\n", b""), (PARTS + b"--b\n\n", b"--c\n", b""),
+    (HEAD + b"Content-Transfer-Encoding: base64\n\n", b"!A=", b""),
+    (HEAD + b"Content-Transfer-Encoding: quoted-printable\n\n", b"=\n", b""),
+    (b"From a Thu Aug 22 12:36:23 2002\n" + HEAD, b"\nFrom \n", b""),
+    (HEAD + b"\n", b">From x\n", b""), (b"Aa: ", b"b:", b"\nFrom: x\nTo: y\n\nbody"),
+    (b"From ", b"1:00 ", b"\n" + HEAD + b"\nbody"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("make", "rules"),
+    ("flood", "rules"),
     part(product(FLOODS, [MailRules(), MailRules(headers=True, quotes=False)]), 5),
 )
-def test_time_grows_with_the_size(make, rules):
+def test_time_grows_with_the_size(flood, rules):
     """Ten times the bytes take about ten times as long, not a hundred times."""
+    begin, again, end = flood
 
-    def seconds(data):
+    def seconds(size):
+        data = begin + again * (size // len(again)) + end
         start = time.process_time()
         with contextlib.suppress(mail.MailError):
             read_mail(data, rules)
         is_mail(data)
         return time.process_time() - start
 
-    seconds(make(1000))
-    short = min(seconds(make(MEGA // 4)) for _ in range(3))
-    assert any(seconds(make(10 * MEGA // 4)) < 40 * short + 0.3 for _ in range(3))
+    seconds(1000)
+    short = min(seconds(1 << 18) for _ in range(3))
+    assert any(seconds(10 << 18) < 40 * short + 0.3 for _ in range(3))
 
 
 def test_damaged_mails_are_read_as_far_as_they_go():
     for broken in (b"QUJD=A", b"QUJDR", b"====", b"QUJD\nQ"):
         read_mail(HEAD + b"Content-Transfer-Encoding: base64\n\n" + broken)
-    whole = bytes(made("x", "the body", ("<p>page", ALTERNATIVE)))
+    whole = bytes(made("x", "the body", page="<p>page"))
     for end in range(whole.index(b"\n\n") + 2, len(whole)):
         read_mail(whole[:end])
     assert words(whole[: whole.index(b"text/html")]) == ["x", "the", "body"]
@@ -519,4 +508,4 @@ def test_every_input_is_answered():
 
 def test_a_mailbox_is_more_than_one_mail():
     texts = (ONE, HEAD + b"\n" + ONE, ONE + b"\n" + ONE)
-    assert [is_mailbox(text) for text in texts] == [False, False, True]
+    assert [mbox.is_mailbox(text) for text in texts] == [False, False, True]

@@ -180,15 +180,13 @@ def test_a_package_that_cannot_be_opened_is_left_to_the_reader(method):
 
 
 def test_hyphens_of_words_stay_and_running_lines_are_those_of_most_pages():
-    for text, expected in [
-        ("exam\x02ple", "example"),
-        ("a well-known one, well\x02known", "a well-known one, well-known"),
-        ("Anglo\x02Saxon 1\x022", "Anglo-Saxon 1-2"),
-        ("an exam-\n|ple of", "an example\n\n\f of"),
-        ("an exam\x02|ple of", "an example\n\f of"),
-        ("well-known, well-|known", "well-known, well-\n\fknown"),
-        ("exam-|Chapter 1-|2 -|two", "exam-\n\fChapter 1-\n\f2 -\n\ftwo"),
-    ]:
+    for text, expected in {
+        "exam\x02ple": "example", "Anglo\x02Saxon 1\x022": "Anglo-Saxon 1-2",
+        "a well-known one, well\x02known": "a well-known one, well-known",
+        "an exam-\n|ple of": "an example\n\n\f of", "an exam\x02|ple of": "an example\n\f of",
+        "well-known, well-|known": "well-known, well-\n\fknown",
+        "exam-|Chapter 1-|2 -|two": "exam-\n\fChapter 1-\n\f2 -\n\ftwo",
+    }.items():  # fmt: skip
         assert office_worker.clean("", "pdf", text.split("|")) == expected
     own = [f"{word} of one page" for word in "abcdefghi"]
     numbered = [f"Title\n{words}\nPage {n} of 9" for n, words in enumerate(own, 1)]
@@ -213,8 +211,8 @@ def test_one_text_in_every_format_and_encoding_is_one_cluster(run, tmp_path, kre
 
 
 def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
-    write_files(tmp_path, {"d/a.txt": TEXT, "x.docx": office.docx("Only three words")})
-    (tmp_path / "secret.pdf").write_bytes(office.pdf(TEXT, password="x"))
+    files = {"d/a.txt": TEXT, "secret.pdf": office.pdf(TEXT, password="x")}
+    write_files(tmp_path, files | {"x.docx": office.docx("Only three words")})
     run("index d")
     assert run("query -", stdin=office.odt(TEXT)).rows == [["d/a.txt", "1.0", "text"]]
     assert [row[1] for row in run("shingle --show x.docx").rows] == ["only three words"]
@@ -225,20 +223,19 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
 
 
 def test_docx_and_pptx_words_are_those_a_reader_sees(kreuzberg):
-    run = b"<w:r>%s</w:r>"
-    runs = run % (
-        b"<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/>"
-        b"<w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>"
-    )
-    runs += run % b"<w:t> soft</w:t><w:softHyphen/><w:t>ly </w:t>"
-    runs += run % b"<w:rPr><w:b/></w:rPr><w:t>bo</w:t>" + run % b"<w:t>ld</w:t>"
-    runs += run % b"<w:rPr><w:vanish/></w:rPr><w:t>HIDDEN</w:t>"
-    runs += b"<w:del>%s</w:del>" % (run % b"<w:delText>DELETED</w:delText>")
-    runs += run % b"<w:footnoteReference w:id='2'/>"
-    of_slide = (
-        b'<a:r><a:rPr lang="en"><a:b/></a:rPr><a:t>on</a:t></a:r><a:r><a:rPr b="1"/><a:t>e wo'
-    )
-    of_slide += b"</a:t></a:r><a:r><a:t>rd</a:t></a:r></a:p><a:p><a:r><a:t>last</a:t></a:r>"
+    runs = b"".join(b"<w:r>%s</w:r>" % run for run in (
+        b"<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/>",
+        b"<w:t>d1</w:t><w:noBreakHyphen/><w:t>e1</w:t>",
+        b"<w:t> soft</w:t><w:softHyphen/><w:t>ly </w:t>",
+        b"<w:rPr><w:b/></w:rPr><w:t>bo</w:t>", b"<w:t>ld</w:t>",
+        b"<w:rPr><w:vanish/></w:rPr><w:t>HIDDEN</w:t>", b"<w:footnoteReference w:id='2'/>",
+    ))  # fmt: skip
+    runs += b"<w:del><w:r><w:delText>DELETED</w:delText></w:r></w:del>"
+    of_slide = b"</a:p><a:p>".join((
+        b'<a:r><a:rPr lang="en"><a:b/></a:rPr><a:t>on</a:t></a:r>'
+        b'<a:r><a:rPr b="1"/><a:t>e wo</a:t></a:r><a:r><a:t>rd</a:t></a:r>',
+        b"<a:r><a:t>last</a:t></a:r>",
+    ))  # fmt: skip
     plain, slide = b'<w:r><w:t xml:space="preserve">MARK</w:t></w:r>', b"<a:r><a:t>MARK</a:t></a:r>"
     for write, place, old, new, words in (
         (office.docx, "word/document.xml", plain, runs, "a1 b1 c1 d1-e1 softly bold"),
@@ -454,37 +451,37 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
 
 
 @pytest.fixture
-def folder(here):
-    write_files(here, {f"d/{n}.txt": f"{TEXT[: 2000 + 300 * n]} {n}" for n in range(5)})
-    return here / "d"
+def indexed(here, doubled, monkeypatch):
+    """Index a folder of five texts and others, with a reader of a version; what it does is the last
+    body that was given. Returns the collection, and why files are skipped.
+    """
+    write_files("d", {f"{n}.txt": f"{TEXT[: 2000 + 300 * n]} {n}" for n in range(5)})
+
+    def indexed(version, *body, store="s"):
+        if body:
+            doubled(*body)
+        monkeypatch.setattr(office_text, "reader_version", lambda: version)
+        skipped = []
+        _, index, _ = open_index(store, [b"d"], skipped=skipped.append, save=False)
+        return index.collection, {each.name: each.reason for each in skipped}
+
+    return indexed
 
 
-@pytest.fixture
-def version(monkeypatch):
-    return lambda name: monkeypatch.setattr(office_text, "reader_version", lambda: name)
-
-
-def run_here(store="s"):
-    skipped = []
-    _, indexed, _ = open_index(store, [b"d"], skipped=skipped.append, save=False)
-    return indexed.collection, {each.name: each.reason for each in skipped}
-
-
-def assert_as_anew():
+def assert_as_anew(indexed, version):
     """What is stored is what a run stores that knows nothing of others."""
-    run_here("anew")
+    indexed(version, store="anew")
     stores = (
-        {path.name: path.read_bytes() for path in Path(s).glob("*.npz")} for s in ("s", "anew")
+        {each.name: each.read_bytes() for each in Path(at).glob("*.npz")} for at in ("s", "anew")
     )
     assert next(stores) == next(stores)
 
 
-def test_without_the_extra_they_are_counted(folder, monkeypatch, capsys):
+def test_without_the_extra_they_are_counted(indexed, monkeypatch, capsys):
     monkeypatch.setattr(office_text, "_has_reader", lambda: False)
-    monkeypatch.setattr(office_text, "reader_version", office_text.reader_version.__wrapped__)
-    plain, _ = run_here("plain")  # does not depend on the extra
-    assert plain.notes.reader == ""
-    write_files(folder, {"a.pdf": office.pdf(TEXT), "b.docx": office.docx(TEXT)})
+    without = office_text.reader_version.__wrapped__()
+    assert indexed(without, store="plain")[0].notes.reader == ""  # does not depend on the extra
+    write_files("d", {"a.pdf": office.pdf(TEXT), "b.docx": office.docx(TEXT)})
     with pytest.raises(SystemExit) as done:
         main(["pairs", "d", "--store", "s", "-o", "pairs.tsv"])
     assert done.value.code == 0
@@ -494,54 +491,43 @@ def test_without_the_extra_they_are_counted(folder, monkeypatch, capsys):
     assert "2 office documents" in err
 
 
-def test_another_reader_reads_office_documents_again_and_nothing_else(folder, doubled, version):
-    doubled("if b'bad' in data: raise ValueError('bad')", "return Result('old words of it')")
-    write_files(folder, {"a.pdf": b"%PDF-1 a", "b.pdf": b"%PDF-1 bad"})
-    version("1 kreuzberg 1")
-    first, out = run_here()
+def test_another_reader_reads_office_documents_again_and_nothing_else(indexed):
+    write_files("d", {"a.pdf": b"%PDF-1 a", "b.pdf": b"%PDF-1 bad"})
+    bad = "if b'bad' in data: raise ValueError('bad')"
+    first, out = indexed("1 kreuzberg 1", bad, "return Result('old words of it')")
     assert (first.read, out) == (7, {b"d/b.pdf": Reason.SPOILT})
     assert np.flatnonzero(first.columns["forms"]).tolist() == [5]
-    assert run_here()[0].read == 0
-    doubled("return Result('new words of it')")
-    assert run_here()[0].read == 0
-    version("1 kreuzberg 2")
-    second, out = run_here()
+    assert indexed("1 kreuzberg 1")[0].read == 0
+    assert indexed("1 kreuzberg 1", "return Result('new words of it')")[0].read == 0
+    second, out = indexed("1 kreuzberg 2")
     assert (second.read, out) == (2, {})
     assert second.fingerprints[5] != first.fingerprints[5]
     assert np.array_equal(second.fingerprints[:5], first.fingerprints[:5])
-    assert_as_anew()
+    assert_as_anew(indexed, "1 kreuzberg 2")
     # When the office documents have gone, nothing tells that there were any.
-    (folder / "a.pdf").unlink()
-    (folder / "b.pdf").unlink()
-    run_here()
-    version("1")
-    assert_as_anew()
+    Path("d/a.pdf").unlink()
+    Path("d/b.pdf").unlink()
+    indexed("1 kreuzberg 2")
+    assert_as_anew(indexed, "1")
 
 
-def test_the_extra_becomes_available(folder, doubled, version, monkeypatch):
-    write_files(folder, {"a.pdf": b"%PDF-1 a", "z.zip": office.zipped({"a": "b"})})
+def test_the_extra_becomes_available(indexed, monkeypatch):
+    write_files("d", {"a.pdf": b"%PDF-1 a", "z.zip": office.zipped({"a": "b"})})
     with monkeypatch.context() as absent:
         absent.setattr(office_text, "_has_reader", lambda: False)
-        version("1")
-        out = run_here()[1]
-        assert out == {b"d/a.pdf": Reason.NO_READER, b"d/z.zip": Reason.FORMAT}
-        assert run_here()[0].read == 0
-    doubled("return Result('now it has words')")
-    version("1 kreuzberg 1")
-    collection, out = run_here()
+        assert indexed("1")[1] == {b"d/a.pdf": Reason.NO_READER, b"d/z.zip": Reason.FORMAT}
+        assert indexed("1")[0].read == 0
+    collection, out = indexed("1 kreuzberg 1", "return Result('now it has words')")
     assert (collection.read, out) == (1, {b"d/z.zip": Reason.FORMAT})
     assert np.flatnonzero(collection.columns["forms"]).tolist() == [5]
 
 
-def test_trouble_of_the_moment_is_not_remembered(folder, doubled, version):
-    doubled("os._exit(1)")
-    write_files(folder, {"a.pdf": b"%PDF-1 a"})
-    version("1 kreuzberg 1")
-    assert run_here()[1] == {b"d/a.pdf": Reason.CRASHED}
-    doubled("return Result('it was the moment')")
-    collection, out = run_here()
+def test_trouble_of_the_moment_is_not_remembered(indexed):
+    write_files("d", {"a.pdf": b"%PDF-1 a"})
+    assert indexed("1 kreuzberg 1", "os._exit(1)")[1] == {b"d/a.pdf": Reason.CRASHED}
+    collection, out = indexed("1 kreuzberg 1", "return Result('it was the moment')")
     assert (collection.read, out) == (1, {})
-    assert_as_anew()
+    assert_as_anew(indexed, "1 kreuzberg 1")
 
 
 # --- a reader that fails --------------------------------------------------------------------------

@@ -9,10 +9,8 @@ from tests.conftest import require
 
 
 def _found(*names):
-    for name in names:
-        if path := shutil.which(name):
-            return path
-    return pytest.skip(f"{names[0]} is not here")
+    path = next(filter(None, map(shutil.which, names)), None)
+    return path or pytest.skip(f"{names[0]} is not here")
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +61,6 @@ class Page:
     def texts(self, selector):
         every = "[...document.querySelectorAll(arguments[0])].map((each) => each.textContent)"
         return self.js(every, selector)
-
-    def numbers(self, selector):
-        return [int(text.replace(",", "")) for text in self.texts(selector)]
 
     def click(self, *selectors, at=0):
         for selector in selectors:

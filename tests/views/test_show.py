@@ -1,8 +1,11 @@
-"""`lshdup show`: the differences themselves, where tokens stand, and what a person sees."""
+"""What differs between two texts, by words and by lines, and between those of a group: where tokens
+stand, what changed, and what a person sees of `lshdup show`.
+"""
 
 import json
 import re
 from collections import Counter
+from functools import partial
 from itertools import combinations, pairwise, product
 
 import numpy as np
@@ -14,8 +17,9 @@ from lshdup.kernels.differences import align, heaviest_chain
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import locate_tokens, number_repeats
 from lshdup.shingling.shingler import Shingler
+from lshdup.views import comparison
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, find_changes
-from lshdup.views.comparison import compare
+from lshdup.views.pair_view import VariantCollector, _find_segments, find_differences
 from lshdup.views.terminal import Layout, render
 from tests import golden
 from tests.conftest import RUN, part, write_files
@@ -25,9 +29,6 @@ from tests.running import in_terminal
 
 TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
 TOKENS = ("word", "symbols", "char", "terms")
-
-
-# --- where tokens stand ---------------------------------------------------------------------------
 
 
 @given(TEXT, st.sampled_from(TOKENS), st.booleans(), st.booleans())
@@ -57,9 +58,6 @@ def test_texts_keep_their_spelling():
         located = locate_tokens(text.encode(), ShingleParams())
         assert located.text == text.encode()
         assert [*zip(located.starts.tolist(), located.ends.tolist(), strict=True)] == spans
-
-
-# --- the differences ------------------------------------------------------------------------------
 
 
 def valid(a, b, changes):
@@ -144,6 +142,8 @@ def test_any_two_rows(a, b, passage, moved):
     """Changes are true. What has moved are passages that were removed and were added, and each has
     tokens that have moved: all but those that overlap the same passage.
     """
+    alike = [(ALIKE, 0, len(a), 0, len(a))] if a else []
+    assert find_changes(row(a), row(a), passage, moved) == alike
     changes = find_changes(row(a), row(b), passage, moved)
     valid(row(a), row(b), changes)
 
@@ -171,11 +171,6 @@ def _changed(changes, side):
     return list(zip(cuts[::2], [*cuts[1::2], end], strict=True))
 
 
-@given(st.lists(st.integers(0, 50), max_size=60))
-def test_a_row_is_like_itself(a):
-    assert find_changes(row(a), row(a), 3, 8) == ([(ALIKE, 0, len(a), 0, len(a))] if a else [])
-
-
 def test_single_words_in_a_long_text():
     rng = np.random.default_rng(3)
     a = rng.integers(0, 5000, 20_000).astype(np.uint64)
@@ -198,7 +193,7 @@ def test_a_moved_passage_is_said_to_have_moved():
 def test_two_unlike_texts_are_not_held_together_by_the_words_of_every_text():
     a = " ".join(f"a{i} the" for i in range(100)).encode()
     b = " ".join(f"b{i} b the" for i in range(100)).encode()
-    assert compare(RUN, a, b, ShingleParams()).texts.count(ALIKE) <= 2
+    assert comparison.compare(RUN, a, b, ShingleParams()).texts.count(ALIKE) <= 2
 
 
 @pytest.mark.parametrize("n", [0, 2, 9])
@@ -233,13 +228,10 @@ def test_long_rows_take_time_in_proportion(kind):
         assert counts[ALIKE] >= 1000
 
 
-# --- the comparison -------------------------------------------------------------------------------
-
-
 @given(TEXT, TEXT, st.sampled_from(TOKENS), st.integers(1, 3), st.booleans())
 def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
     params = ShingleParams(tokens=tokens, k=k, bag=bag)
-    found = compare(RUN, one.encode(), other.encode(), params, SketchParams())
+    found = comparison.compare(RUN, one.encode(), other.encode(), params, SketchParams())
     valid(found.texts.a.tokens, found.texts.b.tokens, found.texts.changes)
     total = found.shared + found.only_a + found.only_b
     assert found.similarity == (found.shared / total if total else 0)
@@ -253,11 +245,8 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
 
 def test_marks_take_nothing_but_what_changed():
     a, b = b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode()
-    lines = render(compare(RUN, a, b, ShingleParams()).texts, Layout())
+    lines = render(comparison.compare(RUN, a, b, ShingleParams()).texts, Layout())
     assert list(lines) == ["The [-red,-] {+blue+} old (fox) jumps {+high+}"]
-
-
-# --- the command ----------------------------------------------------------------------------------
 
 
 def test_three_kinds_as_they_are_seen(run, corpus, tmp_path):
@@ -327,3 +316,227 @@ def test_long_documents(run, tmp_path):
     assert len(rows) > 50_000
     last = json.loads(rows[-1])
     assert last["a_line"] == last["a_start"] // 12 + 1
+
+
+# --- by lines ---------------------------------------------------------------------------------
+
+CODE = '''import os
+import sys
+
+
+def compare(a, b):
+    """Compare two numbers."""
+    if (a < b): return -1
+    return 0
+
+
+def double(x):
+    return x * 2
+
+
+class Thing:
+    def __init__(self, name, size=3.5):
+        self.name = name
+        self.size = size
+
+    def show(self):
+        print(self.name, self.size)
+        for i in range(10):
+            print(i)
+        return None
+
+    def close(self):
+        os.remove(self.name)
+'''
+CHANGED = CODE
+for old, new in {
+    "(a < b): return -1": "(a > b): return +1",
+    "def double(x):\n    return x * 2\n\n\n": "",
+    "3.5": "3,5",
+    "range(10)": "range(12)  # a remark that makes the line longer than a narrow screen has",
+    "return None\n": "return None\n\n    def open(self):\n\treturn open(self.name)\x1b[31m\n",
+}.items():
+    CHANGED = CHANGED.replace(old, new)
+TABLE = "name;price;stock\n" + "".join(f"thing {i};{i}.50;{i * 7}\n" for i in range(40))
+PRICES = TABLE.replace("7.50", "7,50").replace("thing 20;20.50;140\n", "")
+PROGRAMS = {"code": ("a.py", "b.py"), "table": ("a.csv", "b.csv")}
+PROSE = " ".join(f"word{i} and the {i}th thing." for i in range(60))
+
+
+def wrapped(text, width):
+    return "\n".join(re.findall(rf".{{1,{width}}}(?:\s|$)", text)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (CODE, CHANGED, True), (CODE, CODE.replace("<", ">"), True), (TABLE, PRICES, True),
+        (TABLE, TABLE.replace("0;", "1;"), True),
+        (wrapped(PROSE, 70), wrapped(PROSE.replace("word7 ", "word "), 70), True),
+        (wrapped(PROSE, 70), wrapped(PROSE, 50), False), (wrapped(PROSE, 70), PROSE, False),
+        (PROSE, PROSE.replace("word7", "word"), False),
+        (f"{PROSE}\n\n{PROSE}\n", f"{PROSE}\n\n{PROSE} more\n", False),
+        ("one\ntwo", "three\nfour", True), ("one", "two", False), ("", "", False),
+        ("", CODE, False),
+    ],
+)  # fmt: skip
+def test_texts_are_compared_by_lines_if_both_have_the_same(a, b, expected):
+    found = comparison.compare(RUN, a.encode(), b.encode(), ShingleParams())
+    assert comparison.have_same_lines(found.texts) is expected
+
+
+LINES = st.lists(st.text("ab .<>=\t漢é", max_size=8), max_size=8)
+
+
+@given(LINES, LINES)
+def test_what_is_not_marked_is_in_both(a, b):
+    for lines, others, spans in zip((a, b), (b, a), comparison.mark_pieces(a, b), strict=True):
+        assert len(lines or [""]) == len(spans)
+        for line, each in zip(lines, spans, strict=False):
+            assert all(0 <= start < end <= len(line) for start, end in each)
+            assert all(x[1] < y[0] for x, y in pairwise(each))
+            if each:  # the rest, one character after the other, in this order
+                there = iter("".join(others))
+                rest = (c for i, c in enumerate(line) if not any(s <= i < e for s, e in each))
+                assert all(c in there for c in rest)
+
+
+@given(LINES, LINES)
+def test_equal_lines_and_no_others_are_alike(a, b):
+    texts = ("".join(f"{line}\n" for line in each).encode() for each in (a, b))
+    counts = valid(np.array(a, object), np.array(b, object), comparison.align_lines(*texts).changes)
+    assert a != b or counts[ALIKE] == len(a)
+
+
+def test_marks_of_a_changed_line():
+    for before, after, marked, there in (
+        ("if (a < b) return -1;", "if (a > b) return +1;", *[[(6, 7), (18, 19)]] * 2),
+        ("nothing alike", "other words", [], []),  # all of it differs
+        ("  x = 1", "    x = 1", [(0, 2)], [(0, 4)]),
+        ("漢字を読む", "漢字を書く", [(3, 5)], [(3, 5)]),
+    ):
+        assert comparison.mark_pieces([before], [after]) == ([marked], [there])
+
+
+def test_lines_are_without_their_ends():
+    for text, lines in {
+        "": [], "a\n\nb": ["a", "", "b"], "a\n": ["a"], "a\r\n": ["a"],
+        "a\r\n\r\nä": ["a", "", "ä"], "\n": [""],
+    }.items():  # fmt: skip
+        located = comparison.align_lines(text.encode(), b"").a
+        assert [comparison.extract_line(located, at) for at in range(len(located.tokens))] == lines
+
+
+def test_lines_as_they_are_seen(run, tmp_path):
+    """Program text and a table, before and after some changes."""
+    write_files(tmp_path, {"a.py": CODE, "b.py": CHANGED, "a.csv": TABLE, "b.csv": PRICES})
+    layouts = {"": "", "-plain": "--no-color", "-beside": "--side-by-side --context 1"}
+    seen = [("code", columns, name) for columns in (50, 160) for name in ("", "-beside")]
+    for kind, columns, name in (*seen, *product(("code", "table"), (80,), layouts)):
+        words = ["show", *PROGRAMS[kind], *layouts[name].split()]
+        code, out, err = in_terminal(words, columns, tmp_path)
+        assert (code, err) == (0, "")
+        golden.check(f"show/{kind}-{columns}{name}.txt", out)
+        lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
+        if name != "-plain":
+            assert all(len(line) <= columns for line in lines[lines.index("") :])
+        assert all(line.isprintable() for line in lines)
+    for kind, names in PROGRAMS.items():
+        golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
+
+
+# --- variants of a group -----------------------------------------------------------------------
+
+WORDS = st.lists(st.sampled_from("a b c d e f g".split()), max_size=30)
+
+
+def located(text, **options):
+    return locate_tokens(text.encode(), ShingleParams(**options))
+
+
+def variants_of(kept, *members, **options):
+    """Variants of the members of a group, each with the words that are in its place."""
+    kept, collector = located(kept, **options), VariantCollector()
+    for at, each in enumerate(members):
+        member = located(each, **options)
+        collector.add(at, comparison.align_tokens(kept, member, ShingleParams(**options)))
+    return [
+        (v, comparison.extract_passage(kept, v.start, v.end).strip()) for v in collector.variants()
+    ]
+
+
+def listed(kept, *members, **options):
+    found = variants_of(kept, *members, **options)
+    return [(passage, v.text.strip(), v.members) for v, passage in found]
+
+
+@given(WORDS, st.lists(WORDS, max_size=5))
+def test_the_variants_of_a_member_make_its_text_of_the_kept_one(kept, members):
+    variants = [v for v, _ in variants_of(" ".join(kept), *map(" ".join, members))]
+    for number, member in enumerate(members):
+        made = list(kept)
+        for each in reversed([v for v in variants if number in v.members]):
+            made[each.start : each.end] = each.text.split()
+        assert made == member
+    keys = [(v.start, v.end, tuple(v.text.split())) for v in variants]
+    assert len(set(keys)) == len(keys)
+    assert all(v.start <= v.end <= len(kept) for v in variants)
+
+
+def test_what_is_the_same_is_shown_as_the_first_text_has_it():
+    one, other = located("One Two three four"), located("ONE, TWO; five four!")
+    segments = _find_segments(comparison.align_tokens(one, other, ShingleParams()), 9, "word")
+    found = [(kind, text.strip()) for kind, text in segments]
+    assert found == [("=", "One Two"), ("-", "three"), ("+", "five"), ("=", "four")]
+
+
+def test_each_variant_is_listed_once_with_those_who_have_it():
+    text = "The price is 10 euro. Delivery takes three days, and returns are free for a month."
+    dear, late = text.replace("10", "12"), text.replace("three", "five")
+    both = dear.replace("three", "five")
+    found = listed(text, dear, text, late, both.upper(), dear, text + " Thank you.")
+    assert found == [("10", "12", (0, 3, 4)), ("three", "five", (2, 3)), ("", "Thank you.", (5,))]
+    assert listed(text, text, text.upper()) == []
+    assert listed(text, text.upper(), keep_case=True) != []
+
+
+def test_a_repeated_word_is_added_or_removed_in_one_place():
+    """Whatever else is changed before and behind it."""
+    words = [f"w{i}" for i in range(40)]
+    words[20:20] = ["x"] * 3
+    kept = " ".join(words)
+    found = set()
+    for before, behind in product((None, 3, 17, 19), (None, 24, 30)):
+        made = ["other" if at in (before, behind) else word for at, word in enumerate(words)]
+        for xs in ([], ["x", "x"]):
+            text = " ".join(made[:22] + xs + made[23:])
+            found |= {v[:2] for v in listed(kept, text) if "other" not in v[1]}
+    assert found == {("x", ""), ("", "x")}
+    [(variant, _)] = variants_of(kept, " ".join(words[:20] + words[21:]))
+    assert (variant.start, variant.end) == (22, 23)
+
+
+def test_terms_characters_and_nothing():
+    assert listed("", "new text", "") == [("", "new text", (0,))]
+    assert listed("old text", "") == [("old text", "", (0,))]
+    assert listed("abcdef", "abXdef", tokens="char", k=3) == [("c", "X", (0,))]
+
+
+def test_a_member_that_cannot_be_read_costs_no_other():
+    """The next ones are compared; so are those behind a kept document that cannot be read."""
+    texts = {0: "one two three four", 2: "one two three five", 3: "one two three six"}
+
+    def read(document):
+        return located(texts[document]) if document in texts else f"{document} is gone"
+
+    groups, params = [(0, [1, 2, 3]), (4, [2, 3]), (2, [1]), (2, [3])], ShingleParams()
+    ways = read, partial(comparison.align_tokens, params=params), params
+    found = find_differences(RUN, groups, *ways, 9, 10_000)
+    assert [*found.segments] == [(0, 2), (0, 3), (2, 3)]
+    gone = {(0, 1): "1 is gone", (4, 2): "4 is gone", (4, 3): "4 is gone", (2, 1): "1 is gone"}
+    assert found.without == {None: "more than --differences 9", **gone}
+    few = find_differences(RUN, groups, *ways, 2, 10_000)
+    assert [*few.segments] == [(0, 2)]
+    full = find_differences(RUN, [(0, [2, 1]), (4, [2])], *ways, 9, 10)
+    assert not full.segments
+    assert full.without == {None: "the page would be too large; --differences N takes N"}
