@@ -27,6 +27,7 @@ zstd = require("parquet", ZSTD)
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
+SIDES = ["docs", "store"]
 PACKED = {".jsonl": lambda data: data, ".jsonl.gz": gzip.compress, ".jsonl.zst": zstd.compress}
 UNPACK = {".jsonl": lambda data: data, ".jsonl.gz": gzip.decompress, ".jsonl.zst": zstd.decompress}
 
@@ -254,9 +255,7 @@ def test_a_file_that_changes_while_it_is_read_replaces_nothing(tmp_path, monkeyp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("ending", "side"), part(product([*PACKED, ".parquet"], ["docs", "store"]), 2)
-)
+@pytest.mark.parametrize(("ending", "side"), part(product([*PACKED, ".parquet"], SIDES), 2))
 def test_removed_ids_keep_their_types_and_order(run, tmp_path, ending, side):
     """Integers are integers, and strings that look like them are not; also of OTHER, by a store."""
     ids = [10, 9, "08", 30, 100] if ending != ".parquet" else [10, 9, 8, 30, 100]
