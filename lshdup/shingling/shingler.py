@@ -23,7 +23,7 @@ from lshdup.kernels.shingles import HASH_KEYED, HASH_MIX64, HASH_POLY31, Scratch
 from lshdup.kernels.text import Cutting
 from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.normalization import NO_TABLE, char_table, hide_hyphens, normal_form
-from lshdup.sources.files import LARGE
+from lshdup.sources.files import LARGE, Buffer
 from lshdup.sources.text_batches import TextBatch
 from lshdup.text.decoding import MAGICS, Text, decode, decode_mails, decode_record
 from lshdup.text.mail import HEADER_WINDOW, bare_mail_file, mail_form
@@ -269,7 +269,7 @@ class Shingler:
         self._in_order = in_order
         self._hash = shingle_hash(params)
         self._scratch = ScratchHolder()
-        self._values = np.empty(0, np.uint64)
+        self._values = Buffer(np.uint64)
 
     def shingle(self, batch: TextBatch, limits: FormatLimits = DEFAULT_FORMATS) -> ShingleBatch:
         """Return the shingle sets of a batch of raw documents, valid until the next call.
@@ -406,11 +406,7 @@ class Shingler:
         params = self.params
         room = int(batch.lengths.sum()) + 1
         scratch = self._scratch.take(int(batch.lengths.max(initial=0)))
-        if room > len(self._values):
-            self._values = np.empty(room, np.uint64)
-        values = self._values
-        if room > LARGE:  # A thread does not hold what it seldom needs.
-            self._values = np.empty(0, np.uint64)
+        values = self._values.room(room)
         sizes = np.empty(len(batch.indices), np.int64)
         set_prints, text_prints = (np.empty(len(batch.indices), np.uint64) for _ in range(2))
         outcomes = np.empty(len(batch.indices), np.uint8)

@@ -6,10 +6,10 @@ import stat
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable, offsets_of
@@ -92,18 +92,18 @@ class Contents(NamedTuple):
 class Buffer:
     """Memory that is reused: new pages for every batch would cost as much as reading into them."""
 
-    def __init__(self) -> None:
-        self._bytes = np.empty(0, np.uint8)
+    def __init__(self, dtype: DTypeLike = np.uint8) -> None:
+        self._held = np.empty(0, dtype)
 
-    def room(self, size: int) -> NDArray[np.uint8]:
-        """Return an uninitialised uint8 array of shape (size,); unless it is LARGE, it replaces the
-        last one.
+    def room(self, size: int) -> NDArray[Any]:
+        """Return an uninitialised array of shape (size,); unless it is LARGE, it replaces the last
+        one.
         """
         if size > LARGE:
-            return np.empty(size, np.uint8)
-        if size > len(self._bytes):
-            self._bytes = np.empty(size + size // 2, np.uint8)
-        return self._bytes[:size]
+            return np.empty(size, self._held.dtype)
+        if size > len(self._held):
+            self._held = np.empty(size + size // 2, self._held.dtype)
+        return self._held[:size]
 
 
 def read_files(
