@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from unittest import mock
 
 import pytest
@@ -49,13 +48,6 @@ def answers(index):
     asked = [*index.query_many(TEXTS), *(index.query(text, 0.8) for text in TEXTS[:4])]
     own = [index.of(name) for name in index]
     return list(index), len(index), index.pairs(), index.clusters(), asked, own
-
-
-@contextmanager
-def small_layers():
-    """Layers take further documents while they have two at most, so that there are many."""
-    with mock.patch.object(kept, "SMALL", 2), mock.patch.object(layers, "SMALL", 2):
-        yield
 
 
 class Checked:
@@ -113,7 +105,9 @@ class Checked:
 
 @given(st.dictionaries(names, texts, max_size=4), steps, st.booleans())
 def test_an_index_is_what_is_in_it(first, some, is_stored):
-    with tempfile.TemporaryDirectory() as folder, small_layers():
+    # Layers take further documents while they have two at most, so that there are many.
+    small = mock.patch.object(kept, "SMALL", 2), mock.patch.object(layers, "SMALL", 2)
+    with tempfile.TemporaryDirectory() as folder, small[0], small[1]:
         made = Checked(first, f"{folder}/store" if is_stored else None).do(some)
         assert answers(made.index) == answers(lshdup.Index.open(made.model, **OPTIONS))
         made.index.close()

@@ -3,10 +3,7 @@ and what is said beside it.
 """
 
 import io
-import os
 import re
-import subprocess
-import sys
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +15,6 @@ from lshdup.cli.commands import COMMANDS
 from lshdup.cli.layouts import table
 from lshdup.cli.main import lshdup
 from tests.conftest import ZSTD, require
-from tests.running import clean_environment
 
 
 def test_every_listing_is_in_the_help_of_its_command():
@@ -93,37 +89,6 @@ def test_no_number_looks_like_another(x):
         assert abs(float(text.replace(",", "")) - x) <= (0.0001 if abs(x) < 1000 else 0.06)
         assert (float(text.replace(",", "")) == 0) == (x == 0)
         assert x >= 1 or text != "1.0000"
-
-
-def test_a_reader_that_goes_changes_nothing_but_the_listing(run, corpus, tmp_path):
-    """The summary, warnings and the exit code are the same, however much is read."""
-    run("index sample_corpus -t 0.5")
-
-    def steady(said):
-        said = re.sub(r"[\d.]+ s\b", "#", said)
-        said = re.sub(r"(exact|estimated) is [\d.]+ x faster", "one is faster", said)
-        return [line for line in said.splitlines() if "compiling" not in line]
-
-    for line, code, part in (
-        ("clusters -t 0.5 --check", 1, "keep "),
-        ("query MIT-feh.txt nothing-of-that-name -t 0.3", 2, "changed or vanished"),
-        ("pairs -t 0.5 --check", 1, "changed or vanished"),
-        ("timing sample_corpus --no-store --perms 50 --runs 1", 0, ""),
-    ):
-        run(line, code=code)  # so that what can be kept is kept
-        whole = run(line, code=code).err
-        ours, theirs = os.pipe()
-        os.close(ours)  # nobody reads
-        process = subprocess.run(
-            [sys.executable, "-m", "lshdup", *line.split()],
-            stdout=theirs, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=clean_environment(),
-            check=False,
-        )  # fmt: skip
-        os.close(theirs)
-        assert process.returncode == code, process.stderr
-        assert steady(process.stderr) == steady(whole)
-        assert part in whole
-        os.utime(tmp_path / "sample_corpus/licences/MIT.txt", ns=(1, 1))  # for the next ones
 
 
 def test_show_names_zstd(run, tmp_path):

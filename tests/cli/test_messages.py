@@ -11,7 +11,7 @@ import pytest
 from lshdup.base import atomic
 from lshdup.base.atomic import PARTS, describe_kept, note_kept, replace_file
 from lshdup.base.run import Run
-from lshdup.base.skipped import Reason, Skipped
+from lshdup.base.skipped import Reason
 from lshdup.base.wording import chance, count_of
 from lshdup.cli import main
 from lshdup.cli.console import Console, use_color
@@ -20,7 +20,7 @@ from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
 from lshdup.sources.rewriting import check_target
-from tests.conftest import ROOT, write_files
+from tests.conftest import ROOT, failing, write_files
 from tests.documents import write_rows
 from tests.running import clean_environment, in_terminal, open_terminal, run_program
 
@@ -78,13 +78,6 @@ def test_a_file_of_no_rows_can_still_be_written(here):
     documents = find_documents(Run.quiet(), [b"none.jsonl"], DocumentParams())
     targets = check_target(documents, Path("out.jsonl"), read=False)[1]
     assert [*map(str, targets)] == ["out.jsonl"]
-
-
-def test_more_rows_than_are_named_are_rows(capsys):
-    with Console() as console:
-        for n in range(12):
-            console.report_skipped(Skipped(b"r.jsonl:%d" % n, Reason.NOT_JSON, f"at character {n}"))
-    assert capsys.readouterr().err.count("more rows could not be used; -v names them all") == 1
 
 
 def test_a_chance_below_a_bound_looks_so():
@@ -195,6 +188,22 @@ def test_errors_that_are_no_defects(capsys, error, message, hint):
     assert told.hint.startswith(hint)
     assert bool(told.hint) == bool(hint)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("can't start new thread"), OSError(12, "Cannot allocate memory"),
+     OSError("Could not find/load shared object file 'libllvmlite.so'"),
+     BlockingIOError(11, "Resource temporarily"),
+     ImportError("_multiarray_umath.so: failed to map segment from shared object")],
+)  # fmt: skip
+def test_a_limit_of_addresses_is_named(monkeypatch, refused, error):
+    monkeypatch.setattr("lshdup.cli.main.lshdup.main", failing(error))
+    monkeypatch.setattr("lshdup.cli.main.address_space", lambda: 200 << 20)
+    assert refused("pairs").splitlines() == [
+        "lshdup: error: not enough memory: this process may take 200 MB of addresses"
+        " raise the limit, as `ulimit -v` shows it"
+    ]
 
 
 def test_defects_show_where_they_are(capsys):

@@ -129,18 +129,7 @@ def test_a_row_with_the_id_and_the_text_of_another_is_a_copy(here, form):
     left_out = {b"x": Reason.COPY, b"y": Reason.REPEATED, b"file": Reason.REPEATED}
     assert [(each.name, each.reason) for each in skipped] == list(left_out.items())
     assert skipped[0].detail == f"row 3 of {form}; the first is row 1 of {form}"
-
-
-def test_ids_are_looked_at_across_files(here):
-    write(here / "a.jsonl", ["a", "b"], id=["x", "y"])
-    write(here / "b.parquet", ["c", "d"], id=["y", "z"])
-    (here / "z").write_text("a file called like a row")
-    documents, skipped = find("a.jsonl", "b.parquet", "z", id_field="id")
-    assert list(documents.names) == [b"x", b"y", b"z"]
-    assert [(each.name, each.detail) for each in skipped] == [
-        (b"y", "row 1 of b.parquet; the first is row 2 of a.jsonl"),
-        (b"z", "row 2 of b.parquet; the first is z"),
-    ]
+    assert skipped[2].detail == f"row 5 of {form}; the first is file"
 
 
 def test_files_are_in_byte_order_and_their_rows_by_number(here):

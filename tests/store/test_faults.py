@@ -35,7 +35,6 @@ from tests.running import clean_environment, run_program
 from tests.store.disturbed import Disturbed, artifacts, at_most, remains
 
 KINDS = ("signatures", "bands", "pairs")
-ENVIRONMENT = clean_environment()
 
 
 @pytest.fixture(autouse=True)
@@ -63,11 +62,6 @@ def steps(store, said=None, documents=(b"d",), **given):
     names = list(indexed.collection.documents.names)
     rows = zip(*(column.tolist() for column in found.part(0, len(found))), strict=True)
     return [(names[a], names[b], s) for a, b, s in rows]
-
-
-def assert_whole(store):
-    for kind in KINDS:
-        npz.load(Path(store) / f"{kind}.npz", kind, "mend")
 
 
 # --- one writer at a time -------------------------------------------------------------------------
@@ -101,7 +95,8 @@ def test_two_runs_at_once_both_end_cleanly(run, here):
             pair = both.map(lambda _: run_program(command, cwd=here), range(2))  # noqa: B023
         ends = {(done.returncode, done.stdout) for done in pair if not is_refused(done)}
         assert ends == {(0, expected)}
-        assert_whole(".lshdup")
+        for kind in KINDS:
+            npz.load(Path(f".lshdup/{kind}.npz"), kind, "mend")
         assert run(*command).out == expected
 
 
@@ -119,7 +114,7 @@ with Store(Path('.lshdup')).writing():
     time.sleep(60)"""
     command = [sys.executable, "-c", script]
     with (
-        subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE) as process,
+        subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE) as process,
         ThreadPoolExecutor() as thread,
     ):
         process.stdout.readline()
@@ -134,28 +129,6 @@ with Store(Path('.lshdup')).writing():
         process.kill()
         assert all(each.result(timeout=50).rows for each in waiting)
     assert Store(here / ".lshdup").current() == "signatures"
-
-
-def test_what_killed_runs_leave_is_removed_and_nothing_else(here):
-    make_documents(here / "d", 30)
-    steps(".lshdup")
-    ours = [".lshdup-abcd_123.tmp", ".lshdup-00000000.tmp"]
-    others = [".lshdup-abcd_1234.tmp", ".lshdup-.tmp", "lshdup-abcd_123.tmp", "notes.txt"]
-    for name in [*ours, *others]:
-        (here / ".lshdup" / name).write_text("x")
-    (here / ".lshdup-abcd_123.tmp").write_text("x")  # Not in the store.
-    steps(".lshdup", perms=64)
-    assert remains(".lshdup") == {*others, "memo"}  # which has the first definition
-    assert (here / ".lshdup-abcd_123.tmp").exists()
-
-
-def test_a_store_that_was_only_begun_is_gone_on_with(here):
-    make_documents(here / "d", 30)
-    for begun in (b"", b"# Made by"):
-        (here / "st").mkdir()
-        (here / "st/.gitignore").write_bytes(begun)
-        assert steps("st") == steps(".lshdup")
-        shutil.rmtree("st")
 
 
 def test_no_mix_of_old_and_new_artifacts_gives_another_answer(here):

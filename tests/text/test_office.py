@@ -27,13 +27,13 @@ from lshdup.text.decoding import decode
 from lshdup.text.office_types import ENCRYPTED, recognize_file_type
 from tests import office, reference
 from tests.conftest import ROOT, open_index, part, write_files
+from tests.documents import zip_of
 
 TEXT = (ROOT / "sample_corpus/udhr/eng.txt").read_text()[:7000]
 TEXT = TEXT.encode("cp1252", "replace").decode("cp1252")
 EXPECTED = reference.word_tokens(reference.normal_form(TEXT))
 KINDS = "docx odt rtf epub pptx xlsx eml msg pdf doc xls".split()
 WRITERS = {kind: getattr(office, kind) for kind in KINDS}
-
 
 #: What stands in for the reader, but for its function.
 DOUBLE = """
@@ -161,10 +161,8 @@ def test_words_cut_at_line_ends_of_a_pdf_are_whole(kreuzberg, width):
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_STORED])
 def test_a_package_that_cannot_be_opened_is_left_to_the_reader(method):
     """Whatever error `zipfile` raises."""
-    out, met = io.BytesIO(), set()
-    with zipfile.ZipFile(out, "w", method) as package:
-        package.writestr("word/document.xml", "<w:vanish/>" * 9)
-    data = out.getvalue()
+    data = zip_of([("word/document.xml", "<w:vanish/>" * 9)], compression=method)
+    met = set()
     for at, value in product(range(len(data)), b"\0\1\x61\xff"):
         bad = data[:at] + bytes([value]) + data[at + 1 :]
         try:
@@ -219,9 +217,6 @@ def test_query_and_show_take_office_documents(run, tmp_path, kreuzberg):
     assert "secret.pdf is no text: encrypted" in run("query secret.pdf", code=2).err
 
 
-# --- mended ---------------------------------------------------------------------------------------
-
-
 def test_docx_and_pptx_words_are_those_a_reader_sees(kreuzberg):
     runs = b"".join(b"<w:r>%s</w:r>" % run for run in (
         b"<w:t>a1</w:t><w:tab/><w:t>b1</w:t><w:cr/><w:t>c1</w:t><w:br w:type='page'/>",
@@ -253,7 +248,6 @@ def test_rtf_words_are_those_a_reader_sees(kreuzberg):
     data += rb"ca\'e9\u228?\par \trowd\cellx9 c1\cell c2\cell\row \pard{\footnote note} \{end\}"
     words = "before two three four five softly new caéä c1 c2 end note"
     assert tokens(text_of(data + rb"\par}")) == words.split()
-
     # What is not at the beginning of a group hides nothing.
     data = rb"{\rtf1 one {two \header three} four {\*\header five} six}"
     found = b"".join(office_worker._visible_rtf(data))
@@ -292,10 +286,8 @@ LIMITS = FormatLimits(seconds=30.0, memory=256 << 20)
 
 #: What a reader may do with a document, by the reason that is given for it.
 TROUBLES = {
-    Reason.SLOW: [
-        "x = 3 ** (10 ** 9)",  # holds the interpreter
-        "os.kill(os.getpid(), signal.SIGSTOP)", "time.sleep(60)",
-    ],
+    # The first of them holds the interpreter.
+    Reason.SLOW: ["x = 3 ** (10 ** 9)", "os.kill(os.getpid(), signal.SIGSTOP)", "time.sleep(60)"],
     Reason.CRASHED: [
         "os.kill(os.getpid(), signal.SIGSEGV)", "os.abort()", "os._exit(3)",
         "os.kill(os.getpid(), signal.SIGKILL)", "os.closerange(3, 100); time.sleep(60)",
@@ -471,10 +463,8 @@ def indexed(here, doubled, monkeypatch):
 def assert_as_anew(indexed, version):
     """What is stored is what a run stores that knows nothing of others."""
     indexed(version, store="anew")
-    stores = (
-        {each.name: each.read_bytes() for each in Path(at).glob("*.npz")} for at in ("s", "anew")
-    )
-    assert next(stores) == next(stores)
+    for name in {each.name for at in ("s", "anew") for each in Path(at).glob("*.npz")}:
+        assert Path("s", name).read_bytes() == Path("anew", name).read_bytes()
 
 
 def test_without_the_extra_they_are_counted(indexed, monkeypatch, capsys):
@@ -528,9 +518,6 @@ def test_trouble_of_the_moment_is_not_remembered(indexed):
     collection, out = indexed("1 kreuzberg 1", "return Result('it was the moment')")
     assert (collection.read, out) == (1, {})
     assert_as_anew(indexed, "1 kreuzberg 1")
-
-
-# --- a reader that fails --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", ["Panic", "RuntimeError"])

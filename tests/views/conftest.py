@@ -22,10 +22,10 @@ def driver(tmp_path_factory):
     options = ChromeOptions()
     options.binary_location = _found("chromium", "chromium-browser", "google-chrome")
     still = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars"
-    quiet = "--no-first-run --disable-quic --disable-background-networking --window-size=1200,900"
-    quiet += " --disable-component-update --disable-sync"
-    profile = f"--user-data-dir={tmp_path_factory.mktemp('profile')}"
-    for argument in (*still.split(), *quiet.split(), profile):
+    quiet = "--no-first-run --disable-quic --disable-background-networking --disable-sync "
+    quiet += "--disable-component-update --window-size=1200,900"
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in f"{still} {quiet} --user-data-dir={profile}".split():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = Chrome(options, ChromeService(_found("chromedriver")))

@@ -220,6 +220,9 @@ def test_hostile_names_and_texts_are_shown_and_do_nothing(chromium):
     assert chromium.texts(".text ins")[1].startswith("</script><script>")
     assert not chromium.texts("#list b, #list i, #list u, #list s, #list script, #list img")
     assert chromium.fits()
+    phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+    chromium.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    assert chromium.js("document.documentElement.scrollWidth") <= 360
 
 
 def test_the_threshold_moves_counts_groups_and_list(chromium):
@@ -252,15 +255,6 @@ def test_numbers_look_as_elsewhere(chromium):
         assert f"similarity {threshold:.3f} was missed is {chance(miss)}" in said
     for similarity in (0.85779, 0.99999, 0.5, 2 / 3, 0.123456):
         assert chromium.js("scoreText(arguments[0])", similarity) == decimal(similarity)
-
-
-def test_the_page_is_as_wide_as_a_phone(chromium):
-    names = [b"folder/" + b"x" * 300, b"b" * 200]
-    chromium.open(page_of(names, [(0, 1, 0.9)], most=2)[1])
-    phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
-    chromium.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-    chromium.click("#list > li > .row > .toggle")
-    assert chromium.js("document.documentElement.scrollWidth") <= 360
 
 
 def test_keys(chromium):
@@ -320,10 +314,9 @@ def test_names_are_saved_byte_for_byte(chromium):
 
 def test_pairs_of_no_duplicates_are_saved_as_lines_of_pairs(chromium):
     chromium.open(page_of([b"a\xff", b"b\tc", "é".encode()], [(0, 1, 0.9), (0, 2, 0.8)])[1])
-    hidden = "document.getElementById('accepted').hidden"
+    hidden, said = "document.getElementById('accepted').hidden", ["Save 1 pair of no duplicates"]
     assert chromium.js(hidden)
-    chromium.click("#list .toggle", "#list .inside .toggle", ".accept")
-    assert chromium.texts("#save-accepted") == ["Save 1 pair of no duplicates"]
+    chromium.play(("#list .toggle", "#list .inside .toggle", ".accept", "#save-accepted", said))
     chromium.click("#pairs", "#list .toggle")
     assert chromium.js("document.querySelector('.accept').getAttribute('aria-pressed')") == "true"
     chromium.click("#list > li:last-child .toggle", "#list > li:last-child .accept")
@@ -454,8 +447,7 @@ def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
     assert b'"recurring":' not in run(*arguments).out
     page = run(*arguments, "--passages-of-corpus").out
     chromium.open(page)
-    (row, *_) = chromium.texts("#recurring-list > li")
-    assert row.startswith("8 ×")
+    assert chromium.texts("#recurring-list > li")[0].startswith("8 ×")
     chromium.click("#recurring-list .toggle")
     assert passage.removeprefix("</")[:200] in chromium.texts("#recurring-list .passages")[0]
     assert len(chromium.texts("#recurring-list .inside .name")) == 8
@@ -467,14 +459,14 @@ def test_passages_of_the_corpus_stand_in_the_page(chromium, run, tmp_path):
 def mixed(tmp_path):
     """A folder of copies, rows, members of an archive, odd names, and files that are skipped."""
     rng = random.Random(1)
-    words, texts = [f"word{i}" for i in range(60)], {}
-    texts[b"a"] = texts[b"b\xff"] = texts[b"c\nline"] = " ".join(words)
-    texts[b"near"] = texts[b"near.copy"] = " ".join([*words[:-4], "other"])
-    texts |= {b"%d" % i: " ".join(rng.choices(words, k=40)) for i in range(5)}
-    texts |= {b"dots": "...", b"empty": "", b"binary": "\0\1\2", b".hidden": "x"}
-    rows = [{"text": texts[b"a"]}, {"text": texts[b"near"]}, {"id": 7, "text": None}]
-    texts[b"rows.jsonl"] = "\n".join(map(json.dumps, rows))
-    write_files(tmp_path / "d", texts | {b"z.zip": zip_of([("in/a", texts[b"a"])])})
+    words = [f"word{i}" for i in range(60)]
+    text, near = " ".join(words), " ".join([*words[:-4], "other"])
+    files = {b"a": text, b"b\xff": text, b"c\nline": text, b"near": near, b"near.copy": near}
+    files |= {b"%d" % i: " ".join(rng.choices(words, k=40)) for i in range(5)}
+    files |= {b"dots": "...", b"empty": "", b"binary": "\0\1\2", b".hidden": "x"}
+    rows = ({"text": text}, {"text": near}, {"id": 7, "text": None})
+    files |= {b"rows.jsonl": "\n".join(map(json.dumps, rows)), b"z.zip": zip_of([("in/a", text)])}
+    write_files(tmp_path / "d", files)
     (tmp_path / "d/link").symlink_to("a")
 
 

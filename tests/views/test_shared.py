@@ -53,9 +53,7 @@ def test_what_is_marked_is_what_the_sets_share(one, other, k, data):
     chosen = ShingleFilter(FilterParams(), template, template[:0]) if removed else None
     found = compare(RUN, one.encode(), other.encode(), params, None, chosen, sharing=True)
     texts, shared = found.texts, sets[0] & sets[1] - removed
-    a, b = (
-        marked(each.tolist(), shared, k, words) for each, words in zip(lists, tokens, strict=True)
-    )
+    a, b = (marked([*each], shared, k, words) for each, words in zip(lists, tokens, strict=True))
     assert (texts.in_a.tolist(), texts.in_b.tolist()) == (a, b)
     covered = np.zeros(len(a), bool)
     for kind, start, end, b_start, b_end in texts.changes:

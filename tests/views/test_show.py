@@ -10,7 +10,7 @@ from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lshdup.kernels.differences import align, heaviest_chain
@@ -22,15 +22,23 @@ from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, 
 from lshdup.views.pair_view import VariantCollector, _find_segments, find_differences
 from lshdup.views.terminal import Layout, render
 from tests import golden
-from tests.conftest import RUN, part, write_files
+from tests.conftest import RUN, many, part, write_files
 from tests.documents import list_tokens
 from tests.reference import is_ignorable
 from tests.running import in_terminal
 
-TEXT = st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
+#: Characters with marks that compose, are reordered, or become several characters.
+PARTS = [
+    "e\u0301", "a", " ", "ﬁ", "ᄒ", "ᅡ", "ᆫ", "か\u3099", "ｶﾞ", "q\u0323\u0307", "q\u0307\u0323",
+    "\u0301", "½", "\ufdfa", "ΐ", "漢", "Å", ".", "\u0f71",
+]  # fmt: skip
+TEXT = st.lists(st.sampled_from(PARTS)).map("".join)
+TEXT |= st.text(st.sampled_from("aAbB ,.\n\t_1éÉ\u0301ßﬁﷺΐ中文ไท่\u200d\u00ad"), max_size=60)
 TOKENS = ("word", "symbols", "char", "terms")
+WORDS = st.lists(st.sampled_from("abcdefg"), max_size=30)
 
 
+@settings(max_examples=3 * many(100))
 @given(TEXT, st.sampled_from(TOKENS), st.booleans(), st.booleans())
 @example(text="1 \u0301", tokens="char", keep_case=False, normalize=True)
 @example(text="\u0301\n\u0301\u3000a", tokens="char", keep_case=True, normalize=True)
@@ -40,7 +48,9 @@ def test_tokens_are_where_they_are_said_to_be(text, tokens, keep_case, normalize
     words, _ = list_tokens(text.encode(), params)
     located = locate_tokens(text.encode(), params)
     assert len(located.starts) == len(words) == len(located.tokens)
+    assert located.text == text.encode()
     assert (located.starts < located.ends).all()
+    assert (np.diff(located.starts) >= 0).all()
     for start, end, word in zip(located.starts.tolist(), located.ends.tolist(), words, strict=True):
         there = located.text[start:end]
         again, _ = list_tokens(there, params)
@@ -204,9 +214,7 @@ def test_a_word_before_a_short_end_is_no_coincidence(n):
     assert len(alike) == (n < 2)
 
 
-@pytest.mark.parametrize(
-    "kind", part(["shuffled blocks", "equal", "few values", "unrelated", "gaps"], 5)
-)
+@pytest.mark.parametrize("kind", part(["blocks", "equal", "few values", "unrelated", "gaps"], 5))
 def test_long_rows_take_time_in_proportion(kind):
     """100,000 tokens, whatever they are: a comparison of each with each would hang for hours."""
     rng, n = np.random.default_rng(1), 100_000
@@ -215,7 +223,7 @@ def test_long_rows_take_time_in_proportion(kind):
         a, b = row([0] * n), row([0] * (n // 2))
     elif kind == "few values":
         a, b = a % 3, b % 3
-    elif kind == "shuffled blocks":
+    elif kind == "blocks":
         a = np.arange(n, dtype=np.uint64)
         b = rng.permutation(a.reshape(-1, 100)).ravel()
     elif kind == "gaps":
@@ -223,7 +231,7 @@ def test_long_rows_take_time_in_proportion(kind):
         for at in range(0, n, 1000):
             a[at : at + 3] = b[at : at + 3] = 10**7 + at + np.arange(3)
     counts = valid(a, b, find_changes(a, b, 3, 8))
-    if kind == "shuffled blocks":
+    if kind == "blocks":
         assert counts[MOVED_AWAY] == counts[MOVED_HERE] == n - counts[ALIKE]
         assert counts[ALIKE] >= 1000
 
@@ -243,41 +251,12 @@ def test_any_two_texts_are_compared_and_shown(one, other, tokens, k, bag):
             assert color or line == plain
 
 
-def test_marks_take_nothing_but_what_changed():
-    a, b = b"The red, old (fox) jumps", "The blue «old» fox jumps high".encode()
-    lines = render(comparison.compare(RUN, a, b, ShingleParams()).texts, Layout())
-    assert list(lines) == ["The [-red,-] {+blue+} old (fox) jumps {+high+}"]
-
-
-def test_three_kinds_as_they_are_seen(run, corpus, tmp_path):
-    """A word changed, a paragraph moved, another format; and no difference."""
-    udhr, licence = "sample_corpus/udhr", "sample_corpus/licences/Apache-1.1.txt"
-    paragraphs = (tmp_path / licence).read_text().split("\n\n")
-    paragraphs.insert(6, paragraphs.pop(3))
-    word = (corpus / "udhr/eng.txt").read_text().replace("detention or", "imprisonment or", 1)
-    write_files(tmp_path, {"moved.txt": "\n\n".join(paragraphs), "word.txt": word})
-    for kind, *names in (
-        ("word", f"{udhr}/eng.txt", "word.txt"), ("moved", licence, "moved.txt"),
-        ("format", f"{udhr}/deu_1901.html", f"{udhr}/deu_1996.html"),
-        ("same", f"{udhr}/eng.html", f"{udhr}/eng.txt"),
-    ):  # fmt: skip
-        for columns, *color in ((80,), (160,), (80, "--no-color")) if kind != "same" else ():
-            code, out, err = in_terminal(["show", *names, *color], columns, tmp_path)
-            assert (code, err) == (0, "")
-            golden.check(f"show/{kind}-{columns}{'-plain' if color else ''}.txt", out)
-            assert (b"\x1b" in out) == (not color)
-        golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
-
-
-@given(
-    st.lists(st.sampled_from("abc"), max_size=12),
-    st.sampled_from(["word", "ids"]),
-    st.booleans(),
-    st.sampled_from([b"", b"secret"]),
-)
+@given(WORDS, st.sampled_from(["word", "ids"]), st.booleans(), st.sampled_from([b"", b"secret"]))
 def test_elements_are_those_of_the_set(words, tokens, bag, secret):
     params = ShingleParams(tokens=tokens, k=1, bag=bag, secret=secret)
-    text = " ".join(str("abc".index(each)) if tokens == "ids" else each for each in words).encode()
+    text = " ".join(
+        str("abcdefg".index(each)) if tokens == "ids" else each for each in words
+    ).encode()
     _, shingles = list_tokens(text, params)
     listed = sorted(set(number_repeats(shingles, params).tolist()))
     assert listed == Shingler(params).shingle_texts([text])[0].tolist()
@@ -318,8 +297,6 @@ def test_long_documents(run, tmp_path):
     assert last["a_line"] == last["a_start"] // 12 + 1
 
 
-# --- by lines ---------------------------------------------------------------------------------
-
 CODE = '''import os
 import sys
 
@@ -359,7 +336,6 @@ for old, new in {
     CHANGED = CHANGED.replace(old, new)
 TABLE = "name;price;stock\n" + "".join(f"thing {i};{i}.50;{i * 7}\n" for i in range(40))
 PRICES = TABLE.replace("7.50", "7,50").replace("thing 20;20.50;140\n", "")
-PROGRAMS = {"code": ("a.py", "b.py"), "table": ("a.csv", "b.csv")}
 PROSE = " ".join(f"word{i} and the {i}th thing." for i in range(60))
 
 
@@ -427,27 +403,34 @@ def test_lines_are_without_their_ends():
         assert [comparison.extract_line(located, at) for at in range(len(located.tokens))] == lines
 
 
-def test_lines_as_they_are_seen(run, tmp_path):
-    """Program text and a table, before and after some changes."""
+def test_differences_as_they_are_seen(run, corpus, tmp_path):
+    """A word changed, a paragraph moved, another format, and no difference; and by lines, program
+    text and a table.
+    """
+    udhr, licence = "sample_corpus/udhr", "sample_corpus/licences/Apache-1.1.txt"
+    paragraphs = (tmp_path / licence).read_text().split("\n\n")
+    paragraphs.insert(6, paragraphs.pop(3))
+    word = (corpus / "udhr/eng.txt").read_text().replace("detention or", "imprisonment or", 1)
     write_files(tmp_path, {"a.py": CODE, "b.py": CHANGED, "a.csv": TABLE, "b.csv": PRICES})
+    write_files(tmp_path, {"moved.txt": "\n\n".join(paragraphs), "word.txt": word})
     layouts = {"": "", "-plain": "--no-color", "-beside": "--side-by-side --context 1"}
-    seen = [("code", columns, name) for columns in (50, 160) for name in ("", "-beside")]
-    for kind, columns, name in (*seen, *product(("code", "table"), (80,), layouts)):
-        words = ["show", *PROGRAMS[kind], *layouts[name].split()]
-        code, out, err = in_terminal(words, columns, tmp_path)
-        assert (code, err) == (0, "")
-        golden.check(f"show/{kind}-{columns}{name}.txt", out)
-        lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
-        if name != "-plain":
-            assert all(len(line) <= columns for line in lines[lines.index("") :])
-        assert all(line.isprintable() for line in lines)
-    for kind, names in PROGRAMS.items():
+    plain, by_lines = [(80, ""), (160, ""), (80, "-plain")], [*product((80,), layouts)]
+    for kind, *names, seen in (
+        ("word", f"{udhr}/eng.txt", "word.txt", plain), ("moved", licence, "moved.txt", plain),
+        ("format", f"{udhr}/deu_1901.html", f"{udhr}/deu_1996.html", plain),
+        ("same", f"{udhr}/eng.html", f"{udhr}/eng.txt", []), ("table", "a.csv", "b.csv", by_lines),
+        ("code", "a.py", "b.py", [*by_lines, *product((50, 160), ("", "-beside"))]),
+    ):  # fmt: skip
+        for columns, name in seen:
+            line = ["show", *names, *layouts[name].split()]
+            code, out, err = in_terminal(line, columns, tmp_path)
+            assert (code, err) == (0, "")
+            golden.check(f"show/{kind}-{columns}{name}.txt", out)
+            assert (b"\x1b" in out) == (name != "-plain")
+            lines = re.sub(rb"\x1b\[[\d;]*m", b"", out).decode().splitlines()
+            assert name == "-plain" or max(map(len, lines[lines.index("") :])) <= columns
+            assert all(line.isprintable() for line in lines)
         golden.check(f"show/{kind}-pipe.txt", run("show", *names).out)
-
-
-# --- variants of a group -----------------------------------------------------------------------
-
-WORDS = st.lists(st.sampled_from("a b c d e f g".split()), max_size=30)
 
 
 def located(text, **options):

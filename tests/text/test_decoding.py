@@ -1,19 +1,26 @@
-"""How texts are read that are not UTF-8 and do not say: no few bytes decide for all others."""
+"""Bytes become texts: in which encoding, where no few bytes decide for all others; where each
+character stood; and as what they are read.
+"""
 
+import codecs
 import gzip
+import json
 import random
-from itertools import count, islice
+from itertools import count, filterfalse, islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
+from lshdup.api import NearDuplicates
+from lshdup.base.forms import Form, page_form
 from lshdup.base.skipped import Reason
 from lshdup.params import ShingleParams
 from lshdup.text import encodings
-from lshdup.text.decoding import decode
+from lshdup.text.decoding import decode, find_offsets
 from tests.conftest import ROOT, killed_behind_segments, many, open_index, write_files
 
 UDHR = ROOT / "sample_corpus" / "udhr"
@@ -80,10 +87,8 @@ def examples(key, length):
     if key in RECOGNISED:
         return ((each.encode(what), each) for each in slices(declaration(name), what, length, rng))
     if key in STRAY:
-        found = with_stray_letters(key, length, rng)
-        return ((data, data.decode("cp1252")) for data in found)
-    found = with_bad_bytes(name, what, length, rng)
-    return ((data, data.decode("utf-8", "replace")) for data in found)
+        return with_stray_letters(key, length, rng)
+    return with_bad_bytes(name, what, length, rng)
 
 
 def with_stray_letters(stray, length, rng):
@@ -95,7 +100,7 @@ def with_stray_letters(stray, length, rng):
         inside = [i for i in range(1, len(data) - 1) if data[i - 1 : i + 2].isalpha()]
         for i in rng.sample(inside, stray):
             data[i] = rng.choice("éèüöäåøáñçíóàß".encode("latin-1"))
-        yield bytes(data)
+        yield bytes(data), data.decode("cp1252")
 
 
 def with_bad_bytes(name, bad, length, rng):
@@ -106,7 +111,11 @@ def with_bad_bytes(name, bad, length, rng):
         else:
             for i in rng.sample(range(len(data)), bad):
                 data[i] = rng.randrange(0x80, 0x100)
-        yield bytes(data)
+        yield bytes(data), data.decode("utf-8", "replace")
+
+
+def is_utf8(example):
+    return "\ufffd" not in example[0].decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize("key", [*RECOGNISED, *STRAY, *BAD], ids=str)
@@ -114,9 +123,7 @@ def test_shares_of_right_guesses(key):
     """Of real texts in encodings from before UTF-8, and in ASCII or UTF-8 but for a few bytes."""
     expected, found = {**RECOGNISED, **STRAY, **BAD}[key], []
     for length in LENGTHS:
-        pairs = (
-            each for each in examples(key, length) if "\ufffd" in each[0].decode("utf-8", "replace")
-        )
+        pairs = filterfalse(is_utf8, examples(key, length))
         right = (decode(data, b"a").utf8.decode() == text for data, text in islice(pairs, SAMPLES))
         found.append(sum(right))
     assert all(there >= least for there, least in zip(found, expected, strict=True)), found
@@ -272,3 +279,115 @@ def test_a_run_that_was_killed_is_resumed_with_its_guesses(here):
     for kind in ("signatures", "bands"):
         again, expected = (Path(s, f"{kind}.npz") for s in (".lshdup", "undisturbed"))
         assert again.read_bytes() == expected.read_bytes()
+
+
+#: Letters of one, two, three and four bytes, marks that compose, and what decomposes.
+TEXTS = st.text(
+    st.sampled_from("aZ é ñ Жя 漢字 か 𝒳 ½ ﬁ .,\n")
+    | st.characters(codec="utf-8", exclude_categories=["Cc"])  # Escapes switch some encodings.
+)
+ENCODED = {
+    "utf-8": b"", "utf-8-sig": b"", "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE, "utf-32-le": codecs.BOM_UTF32_LE, "utf-32-be": b"",
+    "cp1252": b"", "koi8-r": b"", "cp932": b"", "gb18030": b"", "euc-kr": b"", "iso2022-jp": b"",
+}  # fmt: skip
+
+
+def offsets_of(data, text):
+    """Offsets of every character, and of the end."""
+    places = np.cumsum([0, *(len(each.encode()) for each in text.utf8.decode())])
+    return find_offsets(data, text, places).tolist()
+
+
+@pytest.mark.parametrize("codec", ENCODED)
+@given(text=TEXTS)
+def test_every_character_is_where_it_was(codec, text):
+    """The bytes between two offsets are those of the characters between."""
+    text = text.encode(codec, "ignore").decode(codec).removeprefix("\ufeff")
+    data = ENCODED[codec] + text.encode(codec)
+    decoded = decode(data, b"a.txt", ShingleParams(encoding="" if ENCODED[codec] else codec))
+    if decoded.page or decoded.reason is not None or decoded.utf8 != text.encode():
+        return  # It begins like a page, or like another format.
+    offsets = offsets_of(data, decoded)
+    assert offsets == sorted(offsets)
+    assert len(ENCODED[codec]) <= offsets[0] or codec == "utf-8" or not text
+    if not codec.startswith("iso2022"):  # A part of it does not say in which state it begins.
+        for each, start, end in zip(text, offsets, offsets[1:], strict=False):
+            assert data[start:end].decode(codec) == each
+    assert offsets[-1] <= len(data)
+
+
+def test_shift_sequences_belong_to_the_character_behind():
+    data = "a漢字b".encode("iso2022-jp")
+    assert data == b"a\x1b$B4A;z\x1b(Bb"
+    forced = ShingleParams(encoding="iso2022-jp")
+    assert offsets_of(data, decode(data, b"", forced)) == [0, 1, 6, 8, 12]
+
+
+def test_invalid_bytes_keep_their_places():
+    """Runs of invalid bytes that become one character, at both ends and within."""
+    text = ("Es sind fünf verschiedene Zahlen, größer als Größe. " * 10).encode()
+    for bom in (b"", codecs.BOM_UTF8):
+        data = bom + b"\x82" + text[:20] + b"\xe2\x82" + text[20:] + b"\xf0\x9f\x98"
+        decoded = decode(data, b"a.txt")
+        assert decoded.utf8.decode().count("\ufffd") == 3
+        offsets = offsets_of(data, decoded)
+        for each, start, end in zip(decoded.utf8.decode(), offsets, offsets[1:], strict=False):
+            assert data[start:end].decode("utf-8", "replace") == each
+        assert (offsets[0], offsets[-1]) == (len(bom), len(data))
+
+
+def test_what_is_more_than_decoded_has_no_offsets():
+    page = b"<html><body><p>one two three</p></body></html>"
+    mail = b"From: a@b\nTo: c@d\nSubject: x\n\none two three\n"
+    packed = gzip.compress(b"one two three")
+    for data, name in ((page, b"a.html"), (packed, b"a.gz"), (mail, b"a.eml")):
+        text = decode(data, name)
+        assert b"two" in text.utf8
+        assert find_offsets(data, text, np.array([0, 1])) is None
+
+
+MEMO = "TO: {}\nFROM: {}\nDATE: {}\n\nthe same sentence stands in both of these memos"
+MEMOS = [MEMO.format(*each) for each in (("All staff", "HR", 2019), ("Directors", "CEO", 2022))]
+PAGES = [f"<html><script>{word}</script><p>the same body of a page" for word in ("one", "two")]
+
+
+def test_the_same_texts_give_the_same_answer(run, here):
+    """From files, rows and Python, where no rule of names or beginnings tells them apart."""
+    texts = [*PAGES, *MEMOS, "<!-- x -->" + PAGES[0], "the same body of a page", "plain words here"]
+    named = {f"d/{n}": text for n, text in enumerate(texts)}
+    rows = (json.dumps({"id": name, "text": text}) for name, text in named.items())
+    write_files(here, named | {"r.jsonl": "\n".join(rows)})
+    keep, visible, mail = {"markup": "keep"}, {"markup": "visible"}, {"mail": True}
+    for options in (keep, visible, visible | mail, keep | mail | {"tokens": "symbols"}):
+        typed = ["-t", "0.1", "--id-field", "id", "--no-store", "--exact"]
+        typed += (
+            f"--{key}" if value is True else f"--{key}={value}" for key, value in options.items()
+        )
+        answers = (run("pairs", where, *typed).rows for where in ("d", "r.jsonl"))
+        files, records = (sorted(row[:3] for row in rows) for rows in answers)
+        found = NearDuplicates(named, threshold=0.1, **options).pairs()
+        found = sorted([*sorted(names), repr(score)] for *names, score in found)
+        assert files == records == found != []
+
+
+HTML = b"<p>x"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "forms"),
+    [
+        (HTML, b"a.txt", "TTT"), (HTML, b"a.HTM", "NNM"), (HTML, b"a.xhtml", "NNM"),
+        (b"<!DOCTYPE html>" + HTML, b"a", "PPM"),
+        (b"\xef\xbb\xbf \r\n<!doctype\nHTML>" + HTML, b"a.txt", "PPM"),
+        (b"\t<HTML>" + HTML, b"a", "PPM"), (b"<html lang=de>" + HTML, b"a", "PPM"),
+        (b"<htmlx>" + HTML, b"a", "TTT"), (b"<!doctype xml>" + HTML, b"a", "TTT"),
+        (b"<?xml version='1.0'?><html>" + HTML, b"a", "MPM"),
+        (b"<!-- x --><html>" + HTML, b"a", "MPM"), (b"x <html>" + HTML, b"a", "TTT"),
+        (b"<html>" + HTML, None, "MPM"), (HTML, None, "TTT"),
+    ],
+)  # fmt: skip
+def test_pages(text, name, forms):
+    letters = {"T": Form.TEXT, "N": Form.NAMED_PAGE, "P": Form.PAGE, "M": Form.MARKUP}
+    found = [page_form(text, name, markup) for markup in ("auto", "visible", "keep")]
+    assert found == [letters[each] for each in forms]
