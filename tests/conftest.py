@@ -326,14 +326,14 @@ def open_workspace(folder, say=None, skipped=None, *, jobs=2, memory=0):
 
 
 def open_index(
-    folder, documents, say=None, skipped=None, *, save=True, templates=(), jobs=2, **given
+    folder, documents, say=None, skipped=None, *, save=True, templates=(), jobs=2, memory=0, **given
 ):
     """A workspace, the index of documents in it, and the request with the parameters given."""
     from lshdup.params import DocumentParams
     from lshdup.workspace.index import load_or_build_index
     from lshdup.workspace.request import Request
 
-    workspace = open_workspace(folder, say, skipped, jobs=jobs)
+    workspace = open_workspace(folder, say, skipped, jobs=jobs, memory=memory)
     request = Request(tuple(documents), DocumentParams(), given, templates=templates)
     return workspace, load_or_build_index(workspace, request, save=save), request
 

@@ -18,10 +18,8 @@ from hypothesis import strategies as st
 from lshdup import pipeline
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
-from lshdup.compare import clusters, leaders, verification
-from lshdup.compare import keep_rules as preferring
+from lshdup.compare import clusters, keep_rules, leaders, verification
 from lshdup.compare.expand_duplicates import NO_KEYS
-from lshdup.compare.keep_rules import preference
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import ParameterError
@@ -375,7 +373,7 @@ def preferred(
     times = np.array(mtimes or zeros, np.int64)
     documents = DocumentList(StringTable.from_strings(names), zeros, times, **lists)
     sizes = np.array(sizes or zeros)
-    found = preference(RUN.but(warn=unused.append), documents, sizes, params, arguments)
+    found = keep_rules.preference(RUN.but(warn=unused.append), documents, sizes, params, arguments)
     assert sorted(found.order.tolist()) == list(range(len(names)))
     return [names[index] for index in found.order.tolist()], unused
 
@@ -413,8 +411,8 @@ def test_the_page_has_the_words_of_copies():
     page = (ROOT / "docs/how-to/clean-a-folder.md").read_text("utf-8")
     [block] = re.findall("```text\n(.*?)```", page.partition("## Names of copies")[2], re.DOTALL)
     listed = [re.split(r",\s+", part.strip()) for part in block.split("\n\n")]
-    endings = [f".{ending}" for ending in preferring.ENDINGS]
-    assert listed == [preferring.COPY, preferring.PARKED, endings, preferring.FOLDERS]
+    endings = [f".{ending}" for ending in keep_rules.ENDINGS]
+    assert listed == [keep_rules.COPY, keep_rules.PARKED, endings, keep_rules.FOLDERS]
 
 
 #: Names of copies and of places to park files, of the desktops that write them; and others.
@@ -439,7 +437,7 @@ def test_names_of_copies_are_known(form, below):
     for names, marks in ((_MARKED, 1), (upper, 1), (_UNMARKED, 0)):
         paths = [unicodedata.normalize(form, (below or "{}").format(name)) for name in names]
         paths = [os.fsencode(path) for path in paths]
-        assert dict.fromkeys(paths, marks) == {path: preferring.count_marks(path) for path in paths}
+        assert dict.fromkeys(paths, marks) == {path: keep_rules.count_marks(path) for path in paths}
 
 
 @given(st.lists(st.text("ab/.~1é", min_size=1, max_size=6), unique=True, min_size=1))

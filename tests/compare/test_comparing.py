@@ -35,7 +35,6 @@ def side_of(sets, keys):
     ragged = RaggedSets.from_sets(sets)
     prints = np.array([keys[frozenset(each)] if each else 0 for each in sets], np.uint64)
     signatures = make_signatures(RUN, ragged, SketchParams(perms=256))
-
     return Side(ragged.sizes, prints, Fingerprints(prints, prints), ragged.take, signatures)
 
 

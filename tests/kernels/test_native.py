@@ -281,10 +281,9 @@ def test_what_killed_writers_left_is_deleted(package):
     assert len(package.files(package.beside)) == 2  # the new one, and one of another program
 
 
-PROCESSORS = [("aarch64", "generic", 183), ("x86_64", "x86-64", 62)]
-
-
-@pytest.mark.parametrize(("machine", "cpu", "number"), PROCESSORS)
+@pytest.mark.parametrize(
+    ("machine", "cpu", "number"), [("aarch64", "generic", 183), ("x86_64", "x86-64", 62)]
+)
 def test_the_pack_is_for_every_processor(own_pack, machine, cpu, number):
     """LLVM makes object code of it (ELF's e_machine tells for what)."""
     packed = pack.read_pack() or own_pack

@@ -161,12 +161,10 @@ def here(here):
 
 
 ASKED = {
-    "template": {"templates": (b"form.txt",)},
-    "share": {"ignore_common": 0.5},
-    "number": {"ignore_common": 5},
-    "both": {"ignore_common": 5, "templates": (b"form.txt",)},
+    "template": {"templates": (b"form.txt",)}, "share": {"ignore_common": 0.5},
+    "number": {"ignore_common": 5}, "both": {"ignore_common": 5, "templates": (b"form.txt",)},
     "neither": {},
-}
+}  # fmt: skip
 
 
 def given_of(asked, given):

@@ -25,6 +25,7 @@ from tests import reference
 from tests.conftest import RUN, many, open_comparison, part, write_files
 
 WORDS = [f"word{i}" for i in range(400)]
+BANDS = ("--recall", "0.99999", "--perms", "256")
 
 
 def texts(seed, originals, n, copies=0):
@@ -341,9 +342,8 @@ def test_what_is_only_in_docs_is_what_brute_force_says(two_sides, run, threshold
     assert 1 < len(expected) < 39
     assert b"new/empty.txt" in expected
     options = ("--against", "old", "-t", str(threshold), "--no-store")
-    bands = ("--recall", "0.99999", "--perms", "256")
     for jobs in ("1", "4"):
-        assert unmatched(run, "new", *options, *bands, "-j", jobs) == expected
+        assert unmatched(run, "new", *options, *BANDS, "-j", jobs) == expected
         assert unmatched(run, "new", *options, "--exact", "-j", jobs) == expected
     pairs = {row[0] for row in run("pairs new", *options, "--exact").rows}
     assert {os.fsdecode(name) for name in expected} == set(reference.folder_sets("new")) - pairs
@@ -411,7 +411,6 @@ def test_one_template_costs_a_comparison_a_document(two_sides, monkeypatch):
 
 # --- groups ---------------------------------------------------------------------------------------
 
-BANDS = ("--recall", "0.99999", "--perms", "256")
 HOW = BANDS, ("--exact",), (*BANDS, "--keep", "longest", "-j", "4")
 
 

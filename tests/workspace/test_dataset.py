@@ -169,23 +169,20 @@ def test_killed_between_any_two_steps(dataset, run):
     assert snapshot() == whole
 
 
-#: Bytes of the largest file that can be written: none of these, or the list of removed rows.
-ROOMS = 1000, 23_000
-
-
 def test_a_full_disk(dataset):
     """The file that is not written is named; an older one stays, and no part of another."""
     Path("clean/train").mkdir(parents=True)
     Path("clean/train/a.parquet").write_bytes(b"older")
     before = snapshot()
     with Disturbed(dataset) as disturbed:
-        for room in ROOMS:
+        # Bytes of the largest file that can be written: none of these, or the list of removed rows.
+        for room in (1000, 23_000):
             code, said = disturbed.run("no room", room, shlex.join(COMMAND))
             assert code == 2, said
             assert "Traceback" not in said
             assert "File too large" in said
             after = snapshot()
             # It comes first, and is smaller.
-            assert ("removed.jsonl" in after) == (room == ROOMS[1])
+            assert ("removed.jsonl" in after) == (room == 23_000)
             after.pop("removed.jsonl", None)
             assert after == before

@@ -4,16 +4,14 @@ import os
 
 import numpy as np
 
-from lshdup.base.run import Run
-from lshdup.params import DocumentParams
-from lshdup.sources.finding import find_documents
 from lshdup.workspace.folders import find_folders
 from tests.conftest import write_files
+from tests.documents import find
 
 
 def folders_of(*names, cwd):
     os.chdir(cwd)
-    documents = find_documents(Run.quiet(), [os.fsencode(name) for name in names], DocumentParams())
+    documents, _ = find(*names)
     found = find_folders(documents)
     typed = found.typed_names(documents, np.arange(len(found.examples)))
     parents = found.tree.parents.tolist()
@@ -22,12 +20,8 @@ def folders_of(*names, cwd):
 
 
 def test_folders_above_names(here):
-    write_files(
-        here,
-        dict.fromkeys(
-            ["a/b/c/1", "a/b/c/2", "a/d/3", "e/f/g/h/4", "w/5", "w/x/6", "w/x/-y/7"], "x"
-        ),
-    )
+    names = "a/b/c/1 a/b/c/2 a/d/3 e/f/g/h/4 w/5 w/x/6 w/x/-y/7".split()
+    write_files(here, dict.fromkeys(names, "x"))
     assert folders_of("a", "e", cwd=here) == {
         ".": None, "a": ".", "a/b/c": "a", "a/d": "a", "e/f/g/h": ".",
     }  # fmt: skip

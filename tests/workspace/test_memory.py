@@ -10,12 +10,10 @@ import lshdup.store.store
 import lshdup.workspace.workspace
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_table import SignedBandTable
-from lshdup.params import DocumentParams, PairParams
+from lshdup.params import PairParams
 from lshdup.workspace.comparing import load_or_find_pairs
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
 from tests.base.test_arrays import is_mapped
-from tests.conftest import open_workspace, write_files
+from tests.conftest import open_index, write_files
 
 KINDS = ("signatures", "bands", "pairs")
 
@@ -33,9 +31,8 @@ def write_rows(path, n):
 def index(name, store, said=None, memory=0):
     """Index documents and verify their pairs, as `lshdup pairs` does; return what was saved."""
     say = said.append if said is not None else lambda _: None
-    workspace = open_workspace(store, say, memory=memory)
-    request = Request((name,), DocumentParams(), {})
-    found = load_or_find_pairs(workspace, load_or_build_index(workspace, request), PairParams())
+    workspace, indexed, _ = open_index(store, [name], say, memory=memory)
+    found = load_or_find_pairs(workspace, indexed, PairParams())
     saved = [Path(store, f"{kind}.npz").read_bytes() for kind in KINDS] if store else []
     return found.pairs.keys.tolist(), *saved
 
@@ -56,8 +53,7 @@ def test_the_keys_of_a_stored_table_are_in_a_file(here, monkeypatch):
     write_rows(here / "rows.jsonl", 300)
     index(b"rows.jsonl", "s")
     monkeypatch.setattr("lshdup.base.memory.MOST_IN_MEMORY", 0)
-    request = Request((), DocumentParams(), {})
-    table = load_or_build_index(open_workspace("s"), request, save=False).index.table
+    table = open_index("s", (), save=False)[1].index.table
     assert type(table) is SignedBandTable
     assert is_mapped(table.keys)
 
