@@ -36,6 +36,7 @@ from lshdup.workspace import comparing
 from lshdup.workspace.comparing import load_or_find_clusters
 from tests import reference
 from tests.compare.test_pairs import columns_of
+from tests.compare.test_verification import watched
 from tests.conftest import ROOT, RUN, many, open_index, part
 from tests.reference import path_key
 
@@ -303,16 +304,12 @@ def test_the_same_on_any_number_of_threads(monkeypatch):
 def test_one_template_costs_a_comparison_a_document(linkage, block, monkeypatch):
     """All documents are similar and in one bucket a band; a set is fetched once."""
     monkeypatch.setattr(leaders, "BLOCK_BYTES", block)
-    n, fetched = 5000, []
+    n = 5000
     made = Made([{*range(1, 60), 100 + d} for d in range(n)], [[5] * n, [6] * n], range(n))
-
-    def source(wanted):
-        fetched.extend(wanted.tolist())
-        return made.ragged.take(wanted)
-
+    source, asked = watched(made.ragged)
     groups, compared = made.cluster_buckets(linkage, 0.9, source=source)
     assert compared == n - 1
-    assert sorted(fetched) == list(range(n))
+    assert sorted(each for some in asked for each in some) == list(range(n))
     assert (groups.kept.tolist(), groups.dropped.tolist()) == ([0], list(range(1, n)))
 
 
@@ -369,17 +366,16 @@ def test_listing_is_in_order(rows):
 # --- what is preferred ----------------------------------------------------------------------------
 
 
-def listed(names, sizes=None, mtimes=None, **lists):
+def preferred(
+    names, keep="path-order", prefer=(), arguments=(b".",), sizes=None, mtimes=None, **lists
+):
+    """Names, the most preferred first, and what is said of patterns."""
+    params, unused = ClusterParams(keep=keep, prefer=tuple(prefer)), []
     zeros = np.zeros(len(names), np.int64)
     times = np.array(mtimes or zeros, np.int64)
     documents = DocumentList(StringTable.from_strings(names), zeros, times, **lists)
-    return documents, np.array(sizes or zeros)
-
-
-def preferred(names, keep="path-order", prefer=(), arguments=(b".",), **more):
-    params = ClusterParams(keep=keep, prefer=tuple(prefer))
-    unused: list[str] = []
-    found = preference(RUN.but(warn=unused.append), *listed(names, **more), params, arguments)
+    sizes = np.array(sizes or zeros)
+    found = preference(RUN.but(warn=unused.append), documents, sizes, params, arguments)
     assert sorted(found.order.tolist()) == list(range(len(names)))
     return [names[index] for index in found.order.tolist()], unused
 
@@ -521,12 +517,6 @@ def test_prefer_folders_and_patterns():
 # --- the command ----------------------------------------------------------------------------------
 
 
-def parsed(result):
-    """Return rows as (group, role, name, similarity, copy, smallest)."""
-    rows = (row[:6] for row in result.rows)
-    return [(int(g), role, name, float(s), copy, float(m)) for g, role, name, s, copy, m in rows]
-
-
 @pytest.mark.parametrize(
     "options",
     part([
@@ -550,9 +540,9 @@ def test_groups_of_the_sample_corpus_are_those_of_the_obvious_loop(run, sample_s
     groups, listed = defaultdict(list), defaultdict(list)
     for d, (r, similarity) in found.items():
         groups[names[r]].append((names[d], similarity))
-    rows = parsed(out())
-    for number, *row in rows:
-        listed[number].append(tuple(row))
+    rows = [row[:6] for row in out().rows]
+    for number, role, name, similarity, copy, smallest in rows:
+        listed[int(number)].append((role, name, float(similarity), copy, float(smallest)))
     sizes = [len(each) for each in listed.values()]
     assert [*listed] == [*range(1, len(sizes) + 1)]
     assert sizes == sorted(sizes, reverse=True)
@@ -567,7 +557,7 @@ def test_groups_of_the_sample_corpus_are_those_of_the_obvious_loop(run, sample_s
         assert set(each) == expected
         assert len(each) == len(members)
     assert {len(members) for members in groups.values()} == {1}
-    assert linkage != "single" or min(row[3] for row in rows) < 0.5  # chains
+    assert linkage != "single" or min(float(row[3]) for row in rows) < 0.5  # chains
     dropped = {row[2] for row in rows if row[1] == "drop"}
     assert set(out("--emit drop").lines) == dropped
     assert set(out("--emit keep").lines) == set(names) - dropped  # also what is not compared

@@ -14,7 +14,7 @@ from lshdup.compare.sides import Fingerprints, Side, Sides
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import make_signatures
 from lshdup.params import BandParams, PairParams, SketchParams
-from tests.compare.test_pairs import rows
+from tests.compare.test_pairs import listed
 from tests.conftest import RUN
 
 sets_of_numbers = st.lists(st.sets(st.integers(0, 12), max_size=8), max_size=8)
@@ -50,7 +50,7 @@ def found_by(sides, method, threshold, run=RUN, *, collapse=False):
     found = compare(run, sides, BandParams(threshold, 0.99), method, PLAN)
     across = sides.identical(found.pairs)
     expanded = expand_copies(run, found.pairs, sides.duplicate_of, across=across, collapse=collapse)
-    every = [row for piece in expanded.pieces() for row in rows(piece)]
+    every = listed(expanded.pieces())
     assert len(every) == len(expanded)
     return sorted([(min(a, b), max(a, b), complex(score)) for a, b, score in every], key=str)
 

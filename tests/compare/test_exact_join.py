@@ -14,7 +14,7 @@ from lshdup.compare import exact_join
 from lshdup.compare.exact_join import join_sets, min_shared_sizes
 from lshdup.compare.verification import verify_jaccard
 from tests import reference
-from tests.compare.test_pairs import rows
+from tests.compare.test_pairs import listed
 from tests.conftest import RUN, many
 
 # Small domains make ties and overlaps of every size; the full domain makes none. Sets of very
@@ -37,8 +37,7 @@ of_measures = pytest.mark.parametrize("measure", BRUTE_FORCE)
 def joined(measure, ragged, members, threshold, jobs=1, origins=()):
     """Rows of the reference, in the order of the pieces."""
     of = np.array(origins, np.uint32)
-    pieces = join_sets(Run.quiet(jobs), ragged, members, threshold, measure, of)
-    found = [row for piece in pieces for row in rows(piece)]
+    found = listed(join_sets(Run.quiet(jobs), ragged, members, threshold, measure, of))
     if measure == "jaccard":
         return [(min(a, b), max(a, b), s) for a, b, s in found]
     return [(a, b, s.real, s.imag) for a, b, s in found]
@@ -132,7 +131,7 @@ def test_a_pair_exactly_at_the_threshold_is_found_by_every_way(small, size):
         assert joined("jaccard", ragged, np.arange(2), threshold) == expected
         pairs = (np.array([0], np.uint32), np.array([1], np.uint32))
         pieces = verify_jaccard(RUN, [pairs], ragged.sizes, ragged.take, threshold)
-        assert [row for piece in pieces for row in rows(piece)] == expected
+        assert listed(pieces) == expected
 
 
 def test_counters_that_are_full(monkeypatch):

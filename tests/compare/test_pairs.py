@@ -33,6 +33,10 @@ def rows(columns):
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
+def listed(pieces):
+    return [row for each in pieces for row in rows(each)]
+
+
 def columns_of(pairs):
     left, right, similarity = zip(*pairs, strict=True) if pairs else ((), (), ())
     return np.array(left, np.uint32), np.array(right, np.uint32), np.array(similarity, np.float64)
@@ -103,7 +107,7 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
         patched.setattr(expand_duplicates, "PIECE", piece)
         made = expand_copies(RUN, pairs, duplicate_of, collapse=collapse)
         pieces = list(made.pieces())
-    assert [row for each in pieces for row in rows(each)] == ordered(expected)
+    assert listed(pieces) == ordered(expected)
     assert len(made) == len(expected)
     assert made.documents().tolist() == sorted({d for a, b, _ in expected for d in (a, b)})
     assert all(len(each[0]) <= piece + len(kinds) for each in pieces)

@@ -25,12 +25,10 @@ from tests.conftest import RUN
     ("bands", "rows", "curve"),
     [
         (20, 5, "0.2 0.0064, 0.3 0.047, 0.4 0.186, 0.5 0.470, 0.6 0.802, 0.7 0.975, 0.8 0.9996"),
-        (20, 5, "0.75 0.9956"),
-        (5, 25, "0.9 0.31, 0.95 0.80"),
-        (12, 10, "0.9 0.994"),
+        (20, 5, "0.75 0.9956"), (5, 25, "0.9 0.31, 0.95 0.80"), (12, 10, "0.9 0.994"),
         (16, 8, "0.9 0.9999"),
     ],
-)
+)  # fmt: skip
 def test_the_s_curve_of_r3_and_r2(bands, rows, curve):
     for s, expected in map(str.split, curve.split(", ")):
         found = band_plan.collision_probability(float(s), bands, rows)

@@ -19,10 +19,6 @@ numbers = st.sets(st.integers(0, (1 << 64) - 1), max_size=30)
 sets_of_numbers = st.lists(numbers, min_size=1, max_size=6)
 
 
-def constants(seed):
-    return np.random.Generator(np.random.PCG64(seed))
-
-
 def sketched(scheme, perms, seed, sets):
     """Signatures of sets, by any scheme."""
     params = SketchParams(scheme, perms, int(seed))
@@ -34,7 +30,7 @@ def sketched(scheme, perms, seed, sets):
 
 @given(sets_of_numbers, st.integers(1, 40), st.integers(0, (1 << 63) - 1))
 def test_fast_is_the_published_algorithm(sets, perms, seed):
-    rng = constants(seed)
+    rng = np.random.Generator(np.random.PCG64(seed))
     salt = int(rng.integers(0, 1 << 64, dtype=np.uint64))
     offsets = rng.integers(0, 1 << 64, 2 * perms, dtype=np.uint64).tolist()
     factors = [x | 1 for x in rng.integers(0, 1 << 64, 2 * perms, dtype=np.uint64).tolist()]
@@ -44,7 +40,7 @@ def test_fast_is_the_published_algorithm(sets, perms, seed):
 
 @given(sets_of_numbers, st.integers(1, 40), st.integers(0, 1000))
 def test_classic_is_k_linear_maps_of_mixed_elements(sets, perms, seed):
-    rng = constants(seed)
+    rng = np.random.Generator(np.random.PCG64(seed))
     salt = int(rng.integers(0, 1 << 64, dtype=np.uint64))
     a = rng.integers(1, (1 << 31) - 1, perms, dtype=np.uint32).tolist()
     b = rng.integers(0, (1 << 31) - 1, perms, dtype=np.uint32).tolist()
@@ -57,7 +53,7 @@ def test_linear_is_r1_to_the_letter(sets, seed):
     n = len(set().union(*sets))
     prime = smallest_prime_from(n)
     perms = min(5, prime)
-    rng = constants(seed)
+    rng = np.random.Generator(np.random.PCG64(seed))
     a = rng.choice(prime, perms, replace=False).tolist()
     b = rng.choice(prime, perms, replace=False).tolist()
     assert len(set(a)) == len(set(b)) == perms

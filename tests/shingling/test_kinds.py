@@ -1,6 +1,5 @@
 """Symbols as tokens, documents of few tokens, and texts of several parts."""
 
-import json
 import unicodedata
 from itertools import chain
 from pathlib import Path
@@ -20,7 +19,7 @@ from lshdup.sources.text_batches import TextBatch
 from tests import reference
 from tests.conftest import many, write_files
 from tests.documents import list_tokens
-from tests.shingling.test_ignorable import IGNORABLE
+from tests.shingling.test_normalization import IGNORABLE
 from tests.shingling.test_text import KINDS, encodable, texts
 
 # --- `--tokens symbols`: words, numbers and every other visible character -------------------------
@@ -37,10 +36,8 @@ def tokens_of(text, tokens="symbols", **options):
 @pytest.mark.parametrize(
     ("kind", "text", "tokens"),
     [
-        ("symbols", "if (a < b) return -1", "if ( a < b ) return - 1"),
-        ("symbols", "3.5", "3 . 5"),
-        ("symbols", "3,5", "3 , 5"),
-        ("symbols", "x_1+=__y", "x_1 + = __y"),
+        ("symbols", "if (a < b) return -1", "if ( a < b ) return - 1"), ("symbols", "3.5", "3 . 5"),
+        ("symbols", "3,5", "3 , 5"), ("symbols", "x_1+=__y", "x_1 + = __y"),
         ("symbols", "a==b // c", "a = = b / / c"),
         ("symbols", "\tkey:\r\n  - 'value'\x00\x07", "key : - ' value '"),
         ("symbols", "Größe=5€", "grösse = 5 €"),
@@ -51,24 +48,20 @@ def tokens_of(text, tokens="symbols", **options):
         ("symbols", "->\u0301x", "- >\u0301 x"),  # a mark belongs to the symbol before
         ("symbols", "👍🏽👩\u200d💻❤\ufe0f", "👍 🏽 👩 💻 ❤"),
         ("symbols", "\ue000\U0010ffff", "\ue000 \U0010ffff"),  # private use, unassigned
-        ("symbols", "\u0301a", "\u0301a"),
-        ("symbols", " \t\n\u00a0\u2028", ""),
+        ("symbols", "\u0301a", "\u0301a"), ("symbols", " \t\n\u00a0\u2028", ""),
         ("word", "Donau\u00addampf\u00adschiff", "donaudampfschiff"),
-        ("word", "a\u200bb\u2060c\ufeffd \u200ee", "abcd e"),
-        ("word", "می\u200cخواهم", "میخواهم"),
-        ("word", "क्\u200dष", "क्ष"),
-        ("word", "葛\U000e0100飾 ⛩\ufe0f", "葛 飾"),
+        ("word", "a\u200bb\u2060c\ufeffd \u200ee", "abcd e"), ("word", "می\u200cخواهم", "میخواهم"),
+        ("word", "क्\u200dष", "क्ष"), ("word", "葛\U000e0100飾 ⛩\ufe0f", "葛 飾"),
         ("word", "cafe\u00ad\u0301 e\u0301\u034f\u0316", "café é̖"),  # composed, and put in order
         ("word", "a\u0315\u034f\u0316", "a\u0316\u0315"),
-        ("word", "\u1112\u115f\u1161\u3164\u11ab", "한"),
-        ("word", "ក\u17b4\u17d2រ", "ក្ រ"),
+        ("word", "\u1112\u115f\u1161\u3164\u11ab", "한"), ("word", "ក\u17b4\u17d2រ", "ក្ រ"),
         ("word", "\u00ad\u0301a \U000e0041\u2065\ufff0b", "\u0301a b"),
         ("word", "\ufeff\u200b \u00ad", ""),
         ("word", "١\u0600٢ a\ufff9b", "١ ٢ a b"),  # formats that can be seen cut
         ("word", "ที่นี่ 東京タワー", "ที่ นี่ 東 京 タ ワ ー"),  # marks stay with their base
         ("char", " a \t\n b\u00a0c ", "a b c"),
     ],
-)
+)  # fmt: skip
 def test_tokens(kind, text, tokens):
     tokens = unicodedata.normalize("NFC", tokens)
     expected = list(tokens) if kind == "char" else tokens.split()
@@ -119,14 +112,6 @@ def test_symbols_of_the_class_interface():
     assert [pair[:2] for pair in found.pairs()] == [("0", "2")]
 
 
-def test_the_store_knows_tokens_and_k(run, here):
-    (here / "less.c").write_text(LESS)
-    run("shingle less.c --tokens symbols")
-    with np.load(here / ".lshdup/shingles.npz") as artifact:
-        header = json.loads(bytes(artifact["header"]).decode())
-    assert (header["shingle"]["tokens"], header["shingle"]["k"]) == ("symbols", 5)
-
-
 # --- `--min-tokens`: smaller documents are not compared -------------------------------------------
 
 LARGE = "one two three four five six seven eight nine ten"
@@ -167,13 +152,8 @@ def encode(parts, sealed=""):
     return text + SEAL + sealed.encode() if sealed else text
 
 
-PARAMS = st.builds(
-    ShingleParams,
-    tokens=KINDS,
-    k=st.integers(1, 5),
-    bag=st.booleans(),
-    secret=st.sampled_from([b"", b"key"]),
-)
+secrets = st.sampled_from([b"", b"key"])
+PARAMS = st.builds(ShingleParams, KINDS, st.integers(1, 5), bag=st.booleans(), secret=secrets)
 
 
 @settings(max_examples=many(300))

@@ -214,12 +214,7 @@ def test_changed_tokens_cost_about_as_much_in_all_scripts():
 
 run_letters = st.sampled_from("aBz ,.\n_'ßÉé½ĳ日本กฺﬁ\u0301\u00ad\ufe0f\u3164\u2028İ😀")
 run_texts = st.lists(st.one_of(st.text(run_letters, max_size=90), st.text(max_size=20)), max_size=5)
-run_params = st.builds(
-    ShingleParams,
-    tokens=st.sampled_from(["word", "symbols", "char", "terms"]),
-    keep_case=st.booleans(),
-    normalize=st.booleans(),
-)
+run_params = st.builds(ShingleParams, KINDS, keep_case=st.booleans(), normalize=st.booleans())
 
 
 @settings(max_examples=many(300))

@@ -91,10 +91,6 @@ def listed(rows):
     return sorted(map(sorted, groups.values()))
 
 
-def pairs_of(groups):
-    return sorted(pair for group in groups for pair in combinations(group, 2))
-
-
 @pytest.mark.parametrize("options", [[], ["--min-bytes", "0"], ["--min-bytes", "4KB"]])
 def test_equal_files_are_those_of_brute_force(tree, run, options):
     least = {"0": 0, "4KB": 4096}.get(options[1], 1) if options else 1
@@ -107,7 +103,8 @@ def test_equal_files_are_those_of_brute_force(tree, run, options):
         assert listed(run("clusters", *same, *more, "--format", "jsonl").lines) == expected
     pairs = run("pairs", *same).rows
     assert [row[2:] for row in pairs] == [["1.0", "bytes"]] * len(pairs)
-    assert sorted(tuple(row[:2]) for row in pairs) == pairs_of(expected)
+    every = sorted(pair for group in expected for pair in combinations(group, 2))
+    assert sorted(tuple(row[:2]) for row in pairs) == every
     drop = run("clusters", *same, "--emit", "drop-files", "-0").out.decode().split("\0")[:-1]
     kept = run("clusters", *same, "--emit", "keep").lines
     assert not {*drop} & {*kept}

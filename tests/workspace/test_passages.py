@@ -30,9 +30,9 @@ def write(name, text):
     Path(name).write_text(" ".join(text))
 
 
-def find(*docs, store="store", params=None, said=None, given=None, jobs=2, **options):
+def find(*docs, store="store", params=None, said=None, jobs=2, **options):
     run = open_workspace(store, (said if said is not None else []).append, jobs=jobs)
-    request = Request(docs, DocumentParams(), given or {}, **options)
+    request = Request(docs, DocumentParams(), {}, **options)
     return load_or_find_passages(run, request, params or PassageParams())
 
 
@@ -109,22 +109,6 @@ def test_a_disk_without_room_is_said_before_the_work(monkeypatch):
     monkeypatch.setattr(module.shutil, "disk_usage", lambda place: usage(place)._replace(free=10))
     with pytest.raises(ArtifactError, match="has no room"):
         find(b"d")
-
-
-KINDS = {}, {"tokens": "char"}, {"tokens": "symbols", "keep_case": True}
-
-
-@pytest.mark.parametrize("given", KINDS)
-def test_mail_and_pages_count_the_tokens_of_their_text(given):
-    chance = random.Random(8)
-    quote = words(chance, 300)
-    write("d/a.html", ["<html><body><p>", *quote, "</p></body></html>"])
-    write("d/b.txt", ["İ", *quote])  # goes through NFKC
-    Path("d/c.txt").write_text("first " + " ".join(quote), "utf-16")
-    size, places = listed(find(b"d", given=given))[0]
-    assert [name for name, _ in places] == ["d/a.html", "d/b.txt", "d/c.txt"]
-    if not given:
-        assert (size, [first for _, first in places]) == (300, [0, 1, 1])
 
 
 def test_planted_passages_are_found_where_they_stand():

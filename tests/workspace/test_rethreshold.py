@@ -12,12 +12,10 @@ from lshdup.compare import verification
 from lshdup.compare.results import PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.params import BandParams, DocumentParams, PairParams
+from lshdup.params import BandParams, PairParams
 from lshdup.workspace.comparing import load_or_find_pairs
-from lshdup.workspace.index import load_or_build_index
-from lshdup.workspace.request import Request
 from tests import reference
-from tests.conftest import RUN, open_workspace
+from tests.conftest import RUN, open_index
 
 HIGHER = [0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
 USUAL = PairParams()
@@ -42,10 +40,8 @@ def no_sets_kept(monkeypatch):
 def pairs(store, documents, threshold, given=(), asked=USUAL):
     """(name, name, similarity) of `lshdup pairs [documents] -t threshold`, that skips nothing."""
     skipped = []
-    run = open_workspace(store, skipped=skipped.append)
     given = {"threshold": threshold, **dict(given)}
-    request = Request(tuple(documents), DocumentParams(hidden=False), given)
-    indexed = load_or_build_index(run, request, save=False)
+    run, indexed, _ = open_index(store, documents, skipped=skipped.append, save=False, **given)
     found = load_or_find_pairs(run, indexed, asked).pairs
     assert not skipped
     names = list(indexed.collection.documents.names)
