@@ -444,9 +444,7 @@ def test_interrupted_while_a_document_hangs(doubled, tmp_path):
 
 @pytest.fixture
 def indexed(here, doubled, monkeypatch):
-    """Index a folder of five texts and others, with a reader of a version; what it does is the last
-    body that was given. Returns the collection, and why files are skipped.
-    """
+    """Index five texts and more, by a reader of a version. A body that is given stays its body."""
     write_files("d", {f"{n}.txt": f"{TEXT[: 2000 + 300 * n]} {n}" for n in range(5)})
 
     def indexed(version, *body, store="s"):

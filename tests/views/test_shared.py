@@ -127,15 +127,13 @@ def answers(tmp_path):
         "light": own[100:150] + light, "heavy": own[150:200] + heavy, "own": own[:200],
         "two": source[400:480] + own[200:230] + other[300:390],
     }  # fmt: skip
-    texts = {
-        f"{name}.txt": f"{question}\n{' '.join(text[:90])}. {' '.join(text[90:])}.\n"
+    files = {
+        f"answers/{name}.txt": f"{question}\n{' '.join(text[:90])}. {' '.join(text[90:])}.\n"
         for name, text in made.items()
     }
-    texts["copied.txt"] = texts["copied.txt"].upper()
-    write_files(tmp_path / "answers", texts)
-    sources = {"a.txt": f"{question}\n{' '.join(source)}", "b.txt": " ".join(other)}
-    write_files(tmp_path / "sources", sources)
-    write_files(tmp_path, {"question.txt": question})
+    files["answers/copied.txt"] = files["answers/copied.txt"].upper()
+    files |= {"sources/a.txt": f"{question}\n{' '.join(source)}", "sources/b.txt": " ".join(other)}
+    write_files(tmp_path, files | {"question.txt": question})
 
 
 ASKED = "answers --against sources --measure containment -t 0.2 --template question.txt --no-store"
