@@ -88,9 +88,6 @@ _AT_ONCE = 128
 #: step at which a text is searched for them.
 _FLOOD, _STEP = 64, 8
 
-#: White space, which nothing composes with.
-_SPACES = code_points("".join(filter(str.isspace, map(chr, range(0x3001)))))
-
 #: Characters that are normalised together.
 _PIECE = 1 << 20
 
@@ -397,7 +394,8 @@ def align_normal_form(
     leaning = "".join(chain.from_iterable(_leaning_characters())) if params.normalize else ""
     begins = ~np.isin(points, code_points(leaning))
     begins[:1] = True
-    begins[1:] |= np.isin(points[:-1], _SPACES)
+    # Nothing composes with white space.
+    begins[1:] |= np.fromiter(map(str.isspace, to_characters(points[:-1])), bool)
     first = np.flatnonzero(begins)
     sizes = np.diff(first, append=len(points))
     last = visible[first + sizes - 1]
