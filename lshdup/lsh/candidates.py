@@ -26,7 +26,13 @@ from lshdup.kernels import bands as kernels
 from lshdup.kernels.bands import DIGEST_BYTES
 from lshdup.kernels.clusters import find_roots, join_buckets
 from lshdup.lsh.band_plan import BandPlan, least_agreement
-from lshdup.lsh.band_table import BandTable, bands_at_least, build_band_table, scratch_bytes, sort_by_key
+from lshdup.lsh.band_table import (
+    BandTable,
+    bands_at_least,
+    build_band_table,
+    scratch_bytes,
+    sort_by_key,
+)
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
 PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]

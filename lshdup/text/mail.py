@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache, partial
-from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from lshdup.base.mbox import (
     is_of_mail,
     starts_mailbox,
 )
+from lshdup.base.system import blake2b
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
