@@ -67,7 +67,7 @@ DROPPED_RANGES = {
 _INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
 
 #: A hyphen between two letters, of which the second begins the next line.
-_HYPHEN = re.compile(r"[-\u2010\u00ad](?<=[^\W\d_].)\r?\n[ \t]*(?=([^\W\d_]))")
+_HYPHEN = r"[-\u2010\u00ad](?<=[^\W\d_].)\r?\n[ \t]*(?=([^\W\d_]))"
 
 #: Characters that R1 deletes from its terms.
 TERM_DELETIONS = ".,:;'"
@@ -315,7 +315,8 @@ def hide_hyphens(text: bytes, params: ShingleParams) -> bytes:
     pieces = BORDER.split(text)
     parts = [piece.decode("utf-8") for piece in pieces[::2]]
     breaks = [
-        [found.span() for found in _HYPHEN.finditer(part) if found[1].islower()] for part in parts
+        [found.span() for found in re.finditer(_HYPHEN, part) if found[1].islower()]
+        for part in parts
     ]
     # Not each hyphen at the end of a line breaks a word. A text that breaks words does so often;
     # program text, tables, and prose that breaks none have such a hyphen in one line of 40 at most.
