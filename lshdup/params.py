@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.system import blake2b
 from lshdup.base.wording import quoted
 from lshdup.errors import ParameterError
 
@@ -308,9 +309,7 @@ class ShingleParams(_Params):
 
 def key_name(secret: bytes) -> str:
     """Return 32 hexadecimal digits that identify a hash key."""
-    import hashlib  # Imported here to keep the start of the program fast.
-
-    return hashlib.blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
+    return blake2b(secret, digest_size=16, person=b"lshdup key name").hexdigest()
 
 
 DEFAULT_SHINGLE = ShingleParams()

@@ -307,6 +307,13 @@ def usable_folder(folder: Path | None) -> Path | None:
     return folder if is_usable else None
 
 
+def temporary_place(folder: Path | None) -> str:
+    """Return where `temporary_file` makes its files, for messages."""
+    import tempfile  # Imported here to keep the start of every command fast.
+
+    return str(folder or tempfile.gettempdir())
+
+
 def temporary_file(folder: Path | None, buffering: int = -1) -> IO[bytes]:
     """Open a temporary file in a folder, or in the system's; it vanishes when it is closed.
 

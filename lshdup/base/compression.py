@@ -4,11 +4,9 @@ The content may be a million times as large as the file: no more of it than allo
 """
 
 import contextlib
-import gzip
 import io
 import re
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, BinaryIO, cast
 
-from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, temporary_place, usable_folder
 from lshdup.base.system import pwrite
 from lshdup.base.wording import quoted
 from lshdup.errors import InputError
@@ -118,6 +116,8 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
     """
     packed_by = name_of(file.read(HEAD))
     file.seek(0)
+    import gzip  # Imported here to keep the start of every command fast.
+
     errors: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error)
     with contextlib.ExitStack() as stack:
         stream = file
@@ -193,7 +193,7 @@ def unpack_to(
     """
     unpacking = partial(
         explained,
-        f"{quoted(path)} cannot be unpacked in {folder or tempfile.gettempdir()}",
+        f"{quoted(path)} cannot be unpacked in {temporary_place(folder)}",
         MORE_ROOM,
         NoRoomError,
     )
@@ -223,6 +223,8 @@ def packing(file: BinaryIO, name: bytes) -> Iterator[IO[bytes]]:
     """Yield a stream that compresses to `file` as the ending of `name` says; deterministic."""
     low = name.lower()
     if low.endswith(b".gz"):
+        import gzip  # Imported here to keep the start of every command fast.
+
         with gzip.GzipFile(
             filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0
         ) as stream:

@@ -2,7 +2,6 @@
 
 import math
 import mmap
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, usable_folder
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, temporary_place, usable_folder
 from lshdup.base.system import allocate, machine_memory, release
 
 #: A larger array is in a file of the store, so that memory is left for all others.
@@ -174,7 +173,7 @@ class Arrays:
 
     def explained(self, size: int) -> AbstractContextManager[None]:
         """Return a block that raises ArtifactError if the disk has no room for so many bytes."""
-        message = f"{self.folder or tempfile.gettempdir()} has no room for {size:,} bytes"
+        message = f"{temporary_place(self.folder)} has no room for {size:,} bytes"
         return explained(message, MORE_ROOM)
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: DTypeLike) -> NDArray[Any]:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #: A document of more bytes is read, shingled and sketched alone, at any number of threads.
 BYTES_AT_ONCE = 64 << 20
 
-#: So few documents, as of a query, are read without threads, whose import takes longer.
-_FEW = 16
+#: So few documents, of so few bytes together, are read without threads, whose import takes longer.
+_FEW, _FEW_BYTES = 128, 1 << 20
 
 
 class Workers:
@@ -70,7 +70,7 @@ class Workers:
             Returns the sets that the batch shall hold.
         """
         work = partial(self._work, documents, keep, shingle_filter, sketcher)
-        if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= BATCH_BYTES:
+        if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= _FEW_BYTES:
             yield from map(work, batches(run, documents, todo))
             return
         from concurrent.futures import wait

@@ -16,6 +16,7 @@ from lshdup.base.memory import Arrays, slices_of
 from lshdup.base.ragged import RaggedSets, StringTable, gather_sets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
+from lshdup.base.system import blake2b
 from lshdup.compare.sides import Fingerprints
 from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
@@ -158,9 +159,7 @@ class Collection:
         """
         if self.saved_identity:
             return self.saved_identity
-        import hashlib  # Imported here to keep `query` fast.
-
-        digest = hashlib.blake2b(digest_size=16)
+        digest = blake2b(digest_size=16)
         definitions = [self.shingle.to_json(), unicodedata.unidata_version]
         if self.shingle_filter is not None:
             definitions.append(self.shingle_filter.to_json())

@@ -8,7 +8,6 @@ SHA-256: what is equal by it may be deleted, also where somebody made the files 
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import file_digest, sha256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,15 +78,23 @@ def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> 
         lost += [(index, *_CHANGED) for index in batch.indices[~good].tolist()]
     starts, sizes, view = batch.starts[good], batch.lengths[good], batch.text.data
     each = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
-    digests = [sha256(view[start:end]).digest() for start, end in each]
+    digests = [_sha256(view[start:end]) for start, end in each]
     return _batch_of(batch.indices[good], sizes, digests, lost)
 
 
 def digest_file(path: bytes) -> tuple[int, bytes]:
     """Return the size and the SHA-256 of a file, which is read in pieces. Raises OSError."""
+    from hashlib import file_digest  # Imported here to keep the start of every command fast.
+
     with os.fdopen(os.open(path, READ), "rb", buffering=0) as file:
         digest = file_digest(file, "sha256").digest()
         return file.tell(), digest
+
+
+def _sha256(data: bytes | memoryview) -> bytes:
+    from hashlib import sha256  # Imported here to keep the start of every command fast.
+
+    return sha256(data).digest()
 
 
 def _batch_of(
@@ -115,7 +122,7 @@ def complete(collection: Collection, first: int) -> Collection:
     unread = np.flatnonzero(columns["byte_prints"] == 0)
     columns["set_sizes"][unread] = spans[unread]
     columns["text_prints"][unread] = first + unread + 1
-    empty, prints = unread[spans[unread] == 0], _prints_of([sha256().digest()])
+    empty, prints = unread[spans[unread] == 0], _prints_of([_sha256(b"")])
     columns["byte_prints"][empty], columns["text_prints"][empty] = prints[0]
     columns["fingerprints"] = columns["byte_prints"]
     return replace(collection, columns=columns, saved_identity="")

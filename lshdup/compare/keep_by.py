@@ -22,9 +22,7 @@ _TEXT = 64
 _NUMBER = 32
 
 #: A number: sign, digits before and behind the point, power of ten.
-_WRITTEN = re.compile(
-    rb"([+-]?)(?:(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]{1,9}))?|inf(?:inity)?|nan)"
-)
+_WRITTEN = rb"([+-]?)(?:(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]{1,9}))?|inf(?:inity)?|nan)"
 
 
 def order_by_field(run: Run, documents: DocumentList, field: str, least: bool) -> list[Key]:
@@ -82,7 +80,7 @@ def _encode_number(written: bytes) -> bytes | None:
     >>> _encode_number(b"0.50") == _encode_number(b"+5e-1"), _encode_number(b"nan")
     (True, b'')
     """
-    found = _WRITTEN.fullmatch(written.strip().lower())
+    found = re.fullmatch(_WRITTEN, written.strip().lower())
     if found is None or len(written) > _TEXT:
         return None
     sign, whole, part, power = found.groups(b"")

@@ -21,6 +21,9 @@ from lshdup.lsh.band_plan import BandPlan
 #: its own.
 _FEW, _OFTEN = 32, 8192
 
+#: Members of bands that a thread sorts or looks at, at least.
+_MEMBERS_AT_LEAST = 4096
+
 
 class BandTable:
     """The buckets of a collection: a bucket of band i is a run of equal ``keys[i, order[i]]``.
@@ -188,6 +191,11 @@ def build_band_table(
     return table
 
 
+def bands_at_least(members: int) -> int:
+    """Return how many bands of so many members are worth a thread."""
+    return 1 + _MEMBERS_AT_LEAST // (members + 1)
+
+
 def sort_keys(run: Run, keys: NDArray[np.uint64], members: NDArray[np.int64]) -> BandTable:
     """Return the band table of keys, a uint64 array of shape (bands, n)."""
     order: NDArray[np.uint32] = run.arrays.empty((len(keys), len(members)), np.uint32)
@@ -198,7 +206,7 @@ def sort_keys(run: Run, keys: NDArray[np.uint64], members: NDArray[np.int64]) ->
             for _ in sort_by_key(keys[band], members, order[band], scratch):
                 pass
 
-    run_in_parts(len(keys), run.jobs, sort, least=1)
+    run_in_parts(len(keys), run.jobs, sort, least=bands_at_least(len(members)))
     return BandTable(keys, order)
 
 

@@ -26,7 +26,13 @@ from lshdup.kernels import bands as kernels
 from lshdup.kernels.bands import DIGEST_BYTES
 from lshdup.kernels.clusters import find_roots, join_buckets
 from lshdup.lsh.band_plan import BandPlan, least_agreement
-from lshdup.lsh.band_table import BandTable, build_band_table, scratch_bytes, sort_by_key
+from lshdup.lsh.band_table import (
+    BandTable,
+    bands_at_least,
+    build_band_table,
+    scratch_bytes,
+    sort_by_key,
+)
 
 #: (left, right) of pairs of documents: uint32 arrays of equal length.
 PairArrays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
@@ -202,7 +208,7 @@ class SharedBuckets:
                 members[band] = arrays.copy(room[: int(stops[n - 1]) if n else 0])
                 skipped[room[m - int(tally[4]) :]] = True
 
-        run_in_parts(bands, run.jobs, look, least=1)
+        run_in_parts(bands, run.jobs, look, least=bands_at_least(m))
         table.release()
         largest, example, *_, most = tallies[tallies[:, 5].argmax()].tolist() if bands else [0] * 3
         _, _, buckets, pairs, *_ = tallies.sum(axis=0).tolist()

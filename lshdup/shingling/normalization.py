@@ -67,7 +67,7 @@ DROPPED_RANGES = {
 _INVISIBLE = frozenset(("Zs", "Zl", "Zp", "Cc", "Cf"))
 
 #: A hyphen between two letters, of which the second begins the next line.
-_HYPHEN = re.compile(r"[-\u2010\u00ad](?<=[^\W\d_].)\r?\n[ \t]*(?=([^\W\d_]))")
+_HYPHEN = r"[-\u2010\u00ad](?<=[^\W\d_].)\r?\n[ \t]*(?=([^\W\d_]))"
 
 #: Characters that R1 deletes from its terms.
 TERM_DELETIONS = ".,:;'"
@@ -87,9 +87,6 @@ _AT_ONCE = 128
 #: Marks in a row that no language has (the Stream-Safe Text Format of UAX #15 allows 30), and the
 #: step at which a text is searched for them.
 _FLOOD, _STEP = 64, 8
-
-#: White space, which nothing composes with.
-_SPACES = code_points("".join(filter(str.isspace, map(chr, range(0x3001)))))
 
 #: Characters that are normalised together.
 _PIECE = 1 << 20
@@ -318,7 +315,8 @@ def hide_hyphens(text: bytes, params: ShingleParams) -> bytes:
     pieces = BORDER.split(text)
     parts = [piece.decode("utf-8") for piece in pieces[::2]]
     breaks = [
-        [found.span() for found in _HYPHEN.finditer(part) if found[1].islower()] for part in parts
+        [found.span() for found in re.finditer(_HYPHEN, part) if found[1].islower()]
+        for part in parts
     ]
     # Not each hyphen at the end of a line breaks a word. A text that breaks words does so often;
     # program text, tables, and prose that breaks none have such a hyphen in one line of 40 at most.
@@ -397,7 +395,8 @@ def align_normal_form(
     leaning = "".join(chain.from_iterable(_leaning_characters())) if params.normalize else ""
     begins = ~np.isin(points, code_points(leaning))
     begins[:1] = True
-    begins[1:] |= np.isin(points[:-1], _SPACES)
+    # Nothing composes with white space.
+    begins[1:] |= np.fromiter(map(str.isspace, to_characters(points[:-1])), bool)
     first = np.flatnonzero(begins)
     sizes = np.diff(first, append=len(points))
     last = visible[first + sizes - 1]

@@ -16,6 +16,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.memory import slices_of
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run, run_parts
+from lshdup.base.system import blake2b
 from lshdup.kernels import sets as kernels
 from lshdup.params import FilterParams
 
@@ -118,9 +119,7 @@ def fingerprint(shingles: NDArray[np.uint64]) -> str:
     if not len(shingles):
         return ""
     data = np.ascontiguousarray(shingles).view(np.uint8).data
-    import hashlib  # Imported here to keep `query` fast.
-
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def are_same_filters(one: ShingleFilter | None, other: ShingleFilter | None) -> bool:

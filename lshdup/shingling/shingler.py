@@ -14,6 +14,7 @@ from lshdup.base.frozen import dataclass
 from lshdup.base.mbox import is_mailbox
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.skipped import Reason
+from lshdup.base.system import blake2b
 from lshdup.errors import InputError, ParameterError
 from lshdup.kernels import flags as flag_kernels
 from lshdup.kernels import shingles as kernels
@@ -154,9 +155,7 @@ def shingle_hash(params: ShingleParams) -> ShingleHash:
             "and it is not the one that was given, or none was"
         )
         raise ParameterError(message, "give the key in LSHDUP_HASH_KEY")
-    import hashlib  # Imported here to keep `query` fast.
-
-    digest = hashlib.blake2b(params.secret, digest_size=32, person=b"lshdup shingles").digest()
+    digest = blake2b(params.secret, digest_size=32, person=b"lshdup shingles").digest()
     seed, factor, step, set_seed = np.frombuffer(digest, "<u8").astype(np.uint64)
     one = np.uint64(1)  # Factors must be odd.
     return ShingleHash(HASH_KEYED, seed, factor | one, step | one, set_seed)

@@ -5,7 +5,6 @@ lists (a name, then integers: R4, R5) as documents.
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import blake2b
 from itertools import pairwise, zip_longest
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -17,6 +16,7 @@ from lshdup.base.compression import NoRoomError
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
+from lshdup.base.system import blake2b
 from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.records import (
     ROWS,

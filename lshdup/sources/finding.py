@@ -7,7 +7,6 @@ import os
 import shlex
 import shutil
 import stat
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from lshdup.base.atomic import MORE_ROOM, explained, temporary_file
+from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, temporary_place
 from lshdup.base.compression import CHUNK, bare_name
 from lshdup.base.forms import PAGE_ENDINGS
 from lshdup.base.mbox import LARGE, is_mailbox_file
@@ -212,7 +211,7 @@ class Finder:
         if name in self.streams:
             return
         folder, kind = self.run.arrays.folder, self.params.stdin
-        message = f"{printable(name)} cannot be copied to {folder or tempfile.gettempdir()}"
+        message = f"{printable(name)} cannot be copied to {temporary_place(folder)}"
         with explained(message, MORE_ROOM, InputError):
             copy = self.streams[name] = temporary_file(folder)
             is_stdin = name == STDIN

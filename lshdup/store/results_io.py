@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.run import Run
+from lshdup.base.system import blake2b
 from lshdup.collection.collection import Collection
 from lshdup.compare.results import ClustersFound, Index, PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Pairs
@@ -280,14 +281,12 @@ def describe_clusters(
         and on how DOCS were named, which are no part of the identity of a collection.
     apart : of `find_clusters` of the pipeline.
     """
-    import hashlib  # Imported here to keep `query` fast.
-
     header = describe_pairs(collection, index, bands, PairParams())
     del header["pairs"]
     order = np.ascontiguousarray(preference).view(np.uint8).data
     header["clusters"] = json.loads(json.dumps(params.to_json()))
-    header["preference"] = hashlib.blake2b(order, digest_size=16).hexdigest()
-    header["apart"] = hashlib.blake2b(apart.view(np.uint8).data, digest_size=16).hexdigest()
+    header["preference"] = blake2b(order, digest_size=16).hexdigest()
+    header["apart"] = blake2b(apart.view(np.uint8).data, digest_size=16).hexdigest()
     return header
 
 

@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable
 from dataclasses import field
 from functools import lru_cache, partial
-from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from lshdup.base.mbox import (
     is_of_mail,
     starts_mailbox,
 )
+from lshdup.base.system import blake2b
 from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 #: The charset that a Content-Type field names, perhaps as RFC 2231 has it; or any quoted string,
 #: in which none is looked for.
-_CHARSET = re.compile(
-    r"""(?i)(?<![-\w])charset\*?\s*=\s*["']?\s*(?:[-\w]*'[-\w]*')?([^"';\s]+)|"[^"]*\""""
-)
+_CHARSET = r"""(?i)(?<![-\w])charset\*?\s*=\s*["']?\s*(?:[-\w]*'[-\w]*')?([^"';\s]+)|"[^"]*\""""
 #: Encodings without a byte above 127, or that mails use and browsers do not.
 _SEVEN_BITS = {"utf-7", "hz", "iso2022_jp", "iso2022_jp_2", "iso2022_jp_3", "iso2022_kr"}
 _ONLY_IN_MAIL = {*_SEVEN_BITS, "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32"}
@@ -322,7 +320,7 @@ def _words(value: str) -> str:
 def _media_type(value: str) -> tuple[str, str]:
     """Return the media type that a Content-Type field names, and the charset or ""."""
     kind = value.partition(";")[0].split()
-    found = (match[1] for match in _CHARSET.finditer(value[:_LONGEST_FIELD]) if match[1])
+    found = (match[1] for match in re.finditer(_CHARSET, value[:_LONGEST_FIELD]) if match[1])
     is_type = len(kind) > 0 and kind[0].count("/") == 1
     return kind[0].lower() if is_type else "text/plain", next(found, "")
 

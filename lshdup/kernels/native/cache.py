@@ -6,11 +6,11 @@ Machine code is loaded only from files that nobody but the user or root can writ
 
 import contextlib
 import functools
-import hashlib
 import importlib.util
 import os
 import sys
 import time
+from _blake2 import blake2b  # `hashlib` loads OpenSSL beside it, for 2 ms.
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -135,7 +135,7 @@ def _beside() -> Path:
 
 def _name(symbol: str, version: str) -> tuple[str, bytes]:
     """Return the name of the file of a kernel, and the key of its check."""
-    key = hashlib.blake2b(f"{symbol} {version}".encode(), digest_size=16)
+    key = blake2b(f"{symbol} {version}".encode(), digest_size=16)
     return f"lshdup.{symbol}-{key.hexdigest()}{_SUFFIX}", key.digest()
 
 
@@ -159,7 +159,7 @@ def _open_safe(folder: Path, name: str) -> IO[bytes]:
 
 
 def _check(key: bytes, code: bytes) -> bytes:
-    return hashlib.blake2b(code, key=key, digest_size=len(key)).digest()
+    return blake2b(code, key=key, digest_size=len(key)).digest()
 
 
 def _is_safe(status: os.stat_result) -> bool:

@@ -6,10 +6,10 @@ then compiled by numba, which has to be installed.
 """
 
 import functools
-import hashlib
 import json
 import pkgutil
 import zlib
+from _blake2 import blake2b  # `hashlib` loads OpenSSL beside it, for 2 ms.
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def digest_of_sources() -> str:
 
     A change of any module outdates all kernels, because they call each other's helpers.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    digest = blake2b(digest_size=16)
     modules = (_FOLDER.parent / f"{name}.py" for name in kernel_modules())
     others = (_FOLDER / f"{name}.py" for name in ("lowering", "machine_code", "images"))
     for path in (*modules, *others):
