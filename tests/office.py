@@ -5,6 +5,7 @@ import io
 import struct
 import textwrap
 import zipfile
+import zlib
 from email.message import EmailMessage
 from xml.sax.saxutils import escape
 
@@ -207,10 +208,12 @@ def pdf(text, width=80, lines_a_page=50, *, header="", title="", password=None, 
             shown = _pdf_string(header)
             content = b"BT /F1 10 Tf 1 0 0 1 50 770 Tm (%s) Tj ET\n" % shown + content
         content += b"".join(b"(%s) Tj T*\n" % _pdf_string(line) for line in page) + b"ET"
+        content = zlib.compress(content)
         if key:
             own = hashlib.md5(key + struct.pack("<I", at)[:3] + b"\0\0").digest()[:10]
             content = rc4(own, content)
-        objects[at] = b"<</Length %d>>stream\n%s\nendstream" % (len(content), content)
+        objects[at] = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(content)
+        objects[at] += content + b"\nendstream"
     out, places = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"), {}
     for number in sorted(objects):
         places[number] = len(out)

@@ -33,7 +33,7 @@ def _corpus(home: Path, kind: str, n: int) -> str:
     """Return a folder of office documents, made if it is not complete."""
     from tests import office
 
-    write = {"pdf": partial(office.pdf, compress=True), "docx": office.docx}[kind]
+    write = {"pdf": office.pdf, "docx": office.docx}[kind]
     folder = home / f"{kind}-{n}"
     with filling(folder, VERSION) as is_missing:
         for number in range(n if is_missing else 0):

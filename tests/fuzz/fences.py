@@ -9,6 +9,7 @@ import mmap
 import numpy as np
 
 from lshdup.shingling.shingler import ScratchHolder, scratch_arrays
+from lshdup.sources.files import Buffer
 from lshdup.sources.text_batches import TextBatch
 
 _PAGE = mmap.PAGESIZE
@@ -60,9 +61,9 @@ def run_fenced(shingler, batch, flags):
     batch, text_fence = fenced_batch(batch)
     values = Fence(int(batch.lengths.sum()) + 1, np.uint64)
     shingler._scratch = FencedScratch(int(batch.lengths.max(initial=0)))
-    shingler._values = values.array
+    shingler._values._held = values.array
     made, outcomes = shingler._run(batch, flags, 0)
     whole = all(fence.is_whole() for fence in (text_fence, values, *shingler._scratch.fences))
     sets = made.sets.copy().sort()
-    shingler._scratch, shingler._values = ScratchHolder(), np.empty(0, np.uint64)
+    shingler._scratch, shingler._values = ScratchHolder(), Buffer(np.uint64)
     return sets, outcomes, whole
