@@ -74,8 +74,7 @@ def inspect_texts(
         flags &= ~np.uint8(flag_kernels.HAS_NUL)  # A border between parts has one.
     names = b"\0".join(batch.names).lower()  # One look at all is much faster than one at each.
     if not params.encoding or batch.is_text:
-        broken = flag_kernels.BREAKS_WORD if params.join_hyphens else flag_kernels.BREAKS_WORDS
-        known = flag_kernels.HAS_NUL | flag_kernels.STARTS_MARKUP | broken
+        known = flag_kernels.HAS_NUL | flag_kernels.STARTS_MARKUP | _broken_flag(params)
         special = ((flags & known) != 0) | _begins_with_magic(batch)
         if b"htm" in names:
             special |= [name.lower().endswith(PAGE_ENDINGS) for name in batch.names]
@@ -89,6 +88,18 @@ def inspect_texts(
     if batch.form:
         forms[forms != Form.MAIL] = batch.form
     return flags, special | (forms == Form.MAIL), forms
+
+
+def _broken_flag(params: ShingleParams) -> int:
+    """Return the flag of texts in which `hide_hyphens` may hide any."""
+    return flag_kernels.BREAKS_WORD if params.join_hyphens else flag_kernels.BREAKS_WORDS
+
+
+def _inspect(texts: list[bytes]) -> tuple[TextBatch, NDArray[np.uint8]]:
+    """Return valid UTF-8 as a batch, and its flags."""
+    batch, flags = TextBatch.of(range(len(texts)), texts), np.zeros(len(texts), np.uint8)
+    flag_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+    return batch, flags
 
 
 def _begins_with_magic(batch: TextBatch) -> NDArray[np.bool_]:
@@ -365,10 +376,13 @@ class Shingler:
         too_long = [i for i, text in enumerate(texts) if len(text) > LONGEST]
         if too_long:
             texts = [b"" if i in too_long else text for i, text in enumerate(texts)]
-        texts = [hide_hyphens(text, self.params) for text in texts]
-        batch = TextBatch.of(range(len(texts)), texts)
-        flags = np.zeros(len(texts), np.uint8)
-        flag_kernels.inspect(batch.text, batch.starts, batch.lengths, flags)
+        batch, flags = _inspect(texts)
+        broken = np.flatnonzero(flags & _broken_flag(self.params)).tolist()
+        if broken:
+            texts = texts.copy()
+            for i in broken:
+                texts[i] = hide_hyphens(texts[i], self.params)
+            batch, flags = _inspect(texts)
         made, outcomes = self._run(batch, flags, 2)
         made = made.copy()
         denormal = np.flatnonzero(outcomes == text_kernels.NEEDS_NORMALIZING).tolist()

@@ -143,7 +143,9 @@ def test_small_documents_of_the_class_interface(here):
 
 # --- no shingle has tokens of two parts -----------------------------------------------------------
 
-parts = st.lists(texts.map(encodable), min_size=1, max_size=4)
+# Hyphens at the ends of lines are counted over all parts: `test_parts_count_together…`.
+plain = texts.map(encodable).filter(lambda text: reference.rejoined(text, always=True) == text)
+parts = st.lists(plain, min_size=1, max_size=4)
 documents = st.tuples(parts, st.sampled_from(["", "0f", "f0 x"]))
 
 
