@@ -374,6 +374,7 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     """What is under way at any time has at most BYTES_AT_ONCE bytes, or is one document."""
     monkeypatch.setattr(batches, "BYTES_AT_ONCE", 100)
     monkeypatch.setattr(batches, "BATCH_BYTES", 0)
+    monkeypatch.setattr(batches, "_FEW", 0)
     sizes = [5000, 9000, 90, 5, 6000, 1, 7000, 100, 30, 50, 8000, 1]
     names = [f"{i:02}" for i in range(len(sizes))]
     write_files(here, {name: "x" * size for name, size in zip(names, sizes, strict=True)})

@@ -48,7 +48,7 @@ class TextBatch:
     """
 
     indices: NDArray[np.int64]
-    names: list[bytes]
+    names: StringTable
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
@@ -80,7 +80,7 @@ class TextBatch:
         starts = np.cumsum(lengths) - lengths
         return cls(
             np.array(list(indices), np.int64),
-            names or [b""] * len(texts),
+            StringTable.from_strings(names or [b""] * len(texts)),
             np.frombuffer(buffer, np.uint8),
             starts,
             lengths,
@@ -140,14 +140,14 @@ def read_batch(
             return _read_parts(documents, indices, kind, buffer or Buffer())
     paths = documents.names.take(indices)
     refuse_if(bool((paths.values == 0).any()), "a path with NUL in it")
-    names = list(paths)
+    names = paths
     if documents.home:
         paths = StringTable.from_strings(os.path.join(documents.home, name) for name in names)  # noqa: PTH118 (bytes path)
     contents = read_files(
         paths, documents.sizes[indices], buffer, documents.max_bytes, links=documents.has_links
     )
     good = np.delete(np.arange(len(indices)), list(contents.failed))
-    names = names if len(good) == len(names) else [names[at] for at in good.tolist()]
+    names = names if len(good) == len(names) else names.take(good)
     failed = contents.failed.items()
     lost = [(int(indices[at]), *_explain(error, changed=False)) for at, error in failed]
     spans_read = contents.starts[good], contents.lengths[good]
@@ -186,7 +186,8 @@ def _read_parts(
         names = [b""] * len(mine) if is_list or kind.is_text else documents.names.strings_at(mine)
         if kind in (Kind.MBOX, Kind.WARC) and len(mine):
             names = documents.record_files.declare(path, kind, locations.starts[mine], names)
-        batch = TextBatch(mine, names, read.text, read.starts[good], read.lengths[good], skipped)
+        table, spans = StringTable.from_strings(names), (read.starts[good], read.lengths[good])
+        batch = TextBatch(mine, table, read.text, *spans, skipped)
         most, form = documents.max_bytes, _FORMS.get(kind, Form.TEXT)
         made.append(replace(batch, is_text=kind.is_text, max_bytes=most, form=form))
     if len(made) == 1:
@@ -195,7 +196,7 @@ def _read_parts(
     return replace(
         made[0],
         indices=np.concatenate([each.indices for each in made]),
-        names=[name for each in made for name in each.names],
+        names=StringTable.concatenate([each.names for each in made]),
         text=np.concatenate([each.text for each in made]),
         starts=np.concatenate(
             [each.starts + start for each, start in zip(made, before, strict=False)]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lshdup.base.ragged import offsets_of
+from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
@@ -175,9 +175,10 @@ def _text_batches(recipe: Recipe, batch: Any, ids: Any) -> Iterator[TextBatch]:
             first, last = starts[at[0]], starts[at[-1]] + lengths[at[-1]]
             text = np.zeros(last - first + PADDING, np.uint8)  # kernels read past the end
             text[:-PADDING] = data[first:last]
+            names = [b""] * len(at) if is_text else ids.take(pa.array(good[at])).to_pylist()
             yield TextBatch(
                 good[at],
-                [b""] * len(at) if is_text else ids.take(pa.array(good[at])).to_pylist(),
+                StringTable.from_strings(names),
                 text,
                 starts[at] - first,
                 lengths[at],
