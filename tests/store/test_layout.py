@@ -47,7 +47,7 @@ def stores(tmp_path_factory):
         ("one", "pairs d -t 0.5", "clusters -t 0.5", "passages d --least 5"),
         ("two", "shingle d --template t.txt", "index d --template t.txt"),
         ("rows", "index d --text-field text"),
-        ("sets", "shingle d"),
+        ("sets", "shingle d -k 5"),
     ):  # fmt: skip
         for words in commands:
             done = run_program([words, "-q", "--store", store], cwd=tmp_path)
@@ -71,6 +71,8 @@ def test_every_member_of_every_artifact_is_in_the_table(stores):
     for store in stores:
         for path in store.glob("*.npz"):
             with np.load(path, allow_pickle=False) as members:
+                shingle = json.loads(members["header"].tobytes()).get("shingle", {"k": 3})
+                assert (store.name == "sets") == (shingle["k"] == 5)
                 for name in members.files:
                     what = members[name].dtype.name, members[name].ndim
                     assert table.get((path.stem, name)) == what, (path, name, what)
