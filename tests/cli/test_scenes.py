@@ -13,6 +13,7 @@ import re
 
 import pytest
 
+from tests.conftest import drawn
 from tests.golden import GOLDEN
 from tests.running import ROOT, shell
 
@@ -74,7 +75,22 @@ def played(begin, scene, folder, kept):
     )
 
 
-@pytest.mark.parametrize(("file", "name"), SCENES)
+#: Scenes of so many runs of the program that a third of them is for one day.
+LONG = (
+    ("accepted", "two documents, and all commands"),
+    ("clusters", "which is kept"),
+    ("conflicts", "options that a run would ignore are refused, with the reason"),
+    ("continuing", "no output is an input"),
+    ("corpus", "one saved run answers each higher threshold, and reads nothing"),
+    ("noisy", "what is typed wins over --noisy, and --noisy over variables"),
+    ("stores", "each collection in turn reads no file twice"),
+    ("stores", "signatures of documents that are read again are those of a run with DOCS"),
+    ("threshold", "a pair exactly at the threshold is found by every way"),
+)
+TODAY = [each for each in SCENES if each not in LONG] + drawn(LONG, 3)
+
+
+@pytest.mark.parametrize(("file", "name"), TODAY)
 def test_scene(file, name, tmp_path):
     begin, scene = SCENES[file, name]
     for folder in ("here", "kept"):
