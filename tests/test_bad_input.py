@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 import unicodedata
 from collections import Counter
@@ -396,6 +397,22 @@ def test_large_documents_wait_for_each_other(here, monkeypatch):
     assert len(made.documents) == 12
     assert all(len(each) == 1 or sum(each) <= 100 for each in most), most
     assert max(map(len, most)) > 1
+
+
+@pytest.mark.parametrize("ending", ["txt", "PDF"])
+def test_few_documents_are_read_without_threads_but_for_office_documents(here, monkeypatch, ending):
+    write_files(here, {f"{number}.{ending}": f"some text {number}" for number in range(100)})
+    documents, _ = find(".")
+    threads = set()
+
+    def read(*given):
+        threads.add(threading.current_thread())
+        return read_batch(*given)
+
+    monkeypatch.setattr(batches, "read_batch", read)
+    made = collect(Run.quiet(2), documents, ShingleParams(), keep=1 << 30)
+    assert len(made.documents) + len(made.skipped) == 100
+    assert (threading.main_thread() in threads) == (ending == "txt")
 
 
 def test_floods_of_marks_are_normalised_like_any_text():

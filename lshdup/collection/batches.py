@@ -23,6 +23,7 @@ from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Shingler
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.files import LARGE, Buffer
 from lshdup.sources.text_batches import BATCH_BYTES, batches, read_batch
+from lshdup.text.office_types import OFFICE_ENDINGS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,6 +33,13 @@ BYTES_AT_ONCE = 64 << 20
 
 #: So few documents, of so few bytes together, are read without threads, whose import takes longer.
 _FEW, _FEW_BYTES = 128, 1 << 20
+
+
+def _is_little(documents: DocumentList, todo: NDArray[np.int64]) -> bool:
+    """Return whether documents are read faster than threads are imported: no office documents."""
+    names = documents.names.strings_at(todo)
+    is_slow = any(name.lower().endswith(OFFICE_ENDINGS) for name in names)
+    return not is_slow and int(documents.spans[todo].sum()) <= _FEW_BYTES
 
 
 class Workers:
@@ -70,7 +78,7 @@ class Workers:
             Returns the sets that the batch shall hold.
         """
         work = partial(self._work, documents, keep, shingle_filter, sketcher)
-        if len(todo) <= _FEW and int(documents.spans[todo].sum()) <= _FEW_BYTES:
+        if len(todo) <= _FEW and _is_little(documents, todo):
             yield from map(work, batches(run, documents, todo))
             return
         from concurrent.futures import wait
