@@ -114,10 +114,10 @@ def chunks(file: BinaryIO) -> Iterator[bytes]:
 
     Raises PackedError for damage.
     """
-    packed_by = name_of(file.read(HEAD))
-    file.seek(0)
     import gzip  # Imported here to keep the start of every command fast.
 
+    packed_by = name_of(file.read(HEAD))
+    file.seek(0)
     errors: tuple[type[Exception], ...] = (gzip.BadGzipFile, zlib.error)
     with contextlib.ExitStack() as stack:
         stream = file
