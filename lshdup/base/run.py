@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Arrays
 from lshdup.base.skipped import Skipped
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 #: Called now and then with a stage, the steps done, and all its steps.
 Progress = Callable[[str, int, int], None]
@@ -102,21 +105,35 @@ def run_parts(jobs: int, work: Callable[[int, int], None]) -> None:
     run_in_parts(jobs, jobs, run, least=1)
 
 
+def _do_after(before: "Future[None]", work: Callable[[], None]) -> None:
+    """Do a work, unless the one before it has failed."""
+    before.result()
+    work()
+
+
 @contextmanager
-def beside(jobs: int, work: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+def beside(
+    jobs: int, work: Callable[[], None] | None
+) -> Iterator[Callable[[Callable[[], None]], None]]:
     """Do a work on a thread of its own while the block runs.
 
-    Yields a function that waits for the work, and raises what it raises, as the end of the block
-    does. work : None: there is none. jobs : 1: it is done before the block.
+    Yields a function that has another work done there, after all before it, unless one of these
+    failed. The end of the block waits for them, and raises what one of them raised.
+
+    work : None: there is none. jobs : 1. In both cases, each work is done at once.
     """
     if work is None or jobs < 2:
         if work is not None:
             work()
-        yield lambda: None
+        yield lambda work: work()
         return
     from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
 
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(work)
-        yield done.result
-        done.result()
+        done = [pool.submit(work)]
+
+        def follow(work: Callable[[], None]) -> None:
+            done.append(pool.submit(_do_after, done[-1], work))
+
+        yield follow
+        done[-1].result()

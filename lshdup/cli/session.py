@@ -256,7 +256,8 @@ def open_session(
             accept=partial(_accept, outputs, accept),
             accept_source=partial(refuse_documents, outputs),
         )
-        yield Session(console, run, workspace, request, outputs)
+        with workspace.saving:
+            yield Session(console, run, workspace, request, outputs)
         if documents and kept is not None:
             with suppress(OSError):
                 size = kept.size()

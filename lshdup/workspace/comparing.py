@@ -34,7 +34,7 @@ from lshdup.pipeline import build_index, find_clusters
 from lshdup.sources.document_list import DocumentList, names_of
 from lshdup.store import results_io
 from lshdup.views.mails import Mails
-from lshdup.workspace.index import IndexedCollection, load_or_build_index
+from lshdup.workspace.index import IndexedCollection, indexing
 from lshdup.workspace.loading import (
     compares_files,
     load_all_sets,
@@ -187,7 +187,7 @@ def load_comparison(
         plan_bands(merge_params(SketchParams, request.given).perms, params)
     if method.by_bands and across is None:
         pairs = None if clustering else method
-        indexed = load_or_build_index(run, request, pairs=pairs)
+        indexed = run.saving.enter_context(indexing(run, request, pairs=pairs))
         collection, duplicate_of = indexed.collection, indexed.index.duplicate_of
         side = side_of(run, collection)
     elif method.exact:
@@ -235,33 +235,30 @@ def load_or_find_pairs(
     if run.store is not None:
         header = results_io.describe_pairs(collection, index, bands, params)
         earlier = earlier or results_io.load_pairs(run, run.store, collection)
-
-    def save(found: PairsFound) -> None:
-        run.keep("pairs.npz", lambda store: results_io.save_pairs(store, header, found))
-
     if earlier is not None and earlier.covers(index.plan, bands, params):
         found = earlier.at_least(threshold)
         say_large_bucket(run, found.buckets, collection.documents.names)
         found_at = earlier.band_params.threshold
+        is_kept = found_at < threshold and indexed.from_documents
         if found_at < threshold:
             run.say(f"the pairs that were found at {found_at:g} answer this: no document is read")
-            if indexed.from_documents:
-                save(found)
-        return found
-    skipped = list[Skipped]()
-    side = side_of(run.but(skipped=skipped.append), collection)
-    sieve = Sieve.of(index.plan, threshold, collection.signatures)
-    met = candidate_pairs(run, index.table, params.max_bucket, sieve=sieve)
-    say_large_bucket(run, met.buckets, collection.documents.names)
-    side.expect(met.documents)
-    sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
-    found = verify(run, met, sides, threshold)
-    for each in skipped:
-        run.skipped(each)
-    # Without DOCS, pairs of a lower threshold stay: they answer more.
-    knows_less = earlier is None or earlier.band_params.threshold > threshold
-    if not skipped and (indexed.from_documents or knows_less):
-        save(found)
+    else:
+        skipped = list[Skipped]()
+        side = side_of(run.but(skipped=skipped.append), collection)
+        sieve = Sieve.of(index.plan, threshold, collection.signatures)
+        met = candidate_pairs(run, index.table, params.max_bucket, sieve=sieve)
+        say_large_bucket(run, met.buckets, collection.documents.names)
+        side.expect(met.documents)
+        sides = Sides.of(run, side, duplicate_of=index.duplicate_of)
+        found = verify(run, met, sides, threshold)
+        for each in skipped:
+            run.skipped(each)
+        # Without DOCS, pairs of a lower threshold stay: they answer more.
+        knows_less = earlier is None or earlier.band_params.threshold > threshold
+        is_kept = not skipped and (indexed.from_documents or knows_less)
+    run.saving.close()
+    if is_kept:
+        run.keep("pairs.npz", lambda store: results_io.save_pairs(store, header, found))
     return found
 
 
@@ -290,13 +287,14 @@ def load_or_find_clusters(
         pair_params = PairParams(max_bucket=params.max_bucket)
         if earlier is not None and earlier.covers(index.plan, bands, pair_params):
             known = earlier.at_least(bands.threshold)
-    if found is not None:
-        return drop_changed(found, collection.documents, run.skipped, 0)
-    side, threshold = side_of(run, collection), bands.threshold
-    made = find_clusters(
-        run, collection, index, side, threshold, params, order, known=known, apart=apart
-    )
-    if not len(made.lost):
+    made = found
+    if made is None:
+        side, threshold = side_of(run, collection), bands.threshold
+        made = find_clusters(
+            run, collection, index, side, threshold, params, order, known=known, apart=apart
+        )
+    run.saving.close()
+    if found is None and not len(made.lost):
         run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
     return drop_changed(made, collection.documents, run.skipped, 0)
 

@@ -1,5 +1,9 @@
 """The index of a collection and its verified pairs: loaded from the store, or made and saved."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,8 +61,22 @@ def load_or_build_index(
     verify: bool = True,
     pairs: PairParams | None = None,
 ) -> IndexedCollection:
-    """`lshdup index`, and how `pairs`, `clusters` and `query` begin: load the band table, or build
-    it from signatures, of the documents that a request names.
+    """`lshdup index`, and how `query` begins: load the band table, or build it. As `indexing`."""
+    with indexing(run, request, save=save, verify=verify, pairs=pairs) as indexed:
+        return indexed
+
+
+@contextmanager
+def indexing(
+    run: Workspace,
+    request: Request,
+    *,
+    save: bool = False,
+    verify: bool = True,
+    pairs: PairParams | None = None,
+) -> Iterator[IndexedCollection]:
+    """How `pairs` and `clusters` begin: load the band table of the documents that a request names,
+    or build it from signatures. What is saved is saved by the end of the block, as of `signing`.
 
     The bands are those that the request plans, whatever another command planned.
 
@@ -75,7 +93,7 @@ def load_or_build_index(
     params = merge_params(BandParams, request.given)
     if request.documents:  # A promise that cannot be kept is refused before the work.
         plan_bands(merge_params(SketchParams, request.given).perms, params)
-    with signing(run, request, save=save, verify=verify) as (collection, wait):
+    with signing(run, request, save=save, verify=verify) as (collection, follow):
         assert collection.sketch is not None
         plan, store = plan_bands(collection.sketch.perms, params), run.store
         earlier = stored = index = None
@@ -110,9 +128,8 @@ def load_or_build_index(
             and store is not None
             and (stored is None or stored[1] != params)
         ):
-            wait()
-            results_io.save_index(store, collection, index, params)
-        return IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
+            follow(partial(results_io.save_index, store, collection, index, params))
+        yield IndexedCollection(collection, index, params, plan, bool(request.documents), earlier)
 
 
 # --- the near-duplicates of one document that was named ---

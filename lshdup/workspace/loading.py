@@ -82,9 +82,9 @@ def signing(
     save: bool = False,
     verify: bool = True,
     again: bool = False,
-) -> Iterator[tuple[Collection, Callable[[], None]]]:
+) -> Iterator[tuple[Collection, Callable[[Callable[[], None]], None]]]:
     """Yield the collection of a request with signatures, and with its sets if these are kept; and a
-    function that waits until it is saved, which is called before what follows from it is saved.
+    function that has what follows from it saved, once it is saved itself.
 
     A store that is written stays locked within the block, at the end of which all is saved.
 
@@ -117,8 +117,8 @@ def signing(
                 run.say(f"{where}; lshdup.Index of Python has them, a command does not")
         collection = replace(collection, sets=load_sets(run, collection, verify=False))
         request.accept(collection.documents, True)
-        with beside(run.jobs, save_it) as wait:
-            yield collection, wait
+        with beside(run.jobs, save_it) as follow:
+            yield collection, follow
 
 
 def load_all_sets(run: Workspace, request: Request) -> Collection:

@@ -5,7 +5,7 @@ The other modules of this package are the steps: each from documents, or from wh
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +64,9 @@ class Workspace(Run):
         self.apart = store.folder if store is not None else apart
         self.read_only = read_only
         self._above = above
+        #: What is saved beside the work that follows; closed once that is done: all is saved then,
+        #: and other runs may write.
+        self.saving = ExitStack()
 
     # The state of a run with a store changes, unlike what its stages share.
     __setattr__ = object.__setattr__

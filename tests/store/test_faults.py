@@ -9,6 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -21,12 +22,12 @@ import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.loading
 from lshdup.base.run import Run
-from lshdup.collection.set_source import side_of
+from lshdup.collection.set_source import SetReader, side_of
 from lshdup.errors import ArtifactError, InputError
-from lshdup.params import DocumentParams, PairParams
-from lshdup.store import npz
+from lshdup.params import ClusterParams, DocumentParams, PairParams
+from lshdup.store import npz, results_io
 from lshdup.store.store import Store
-from lshdup.workspace.comparing import load_or_find_pairs
+from lshdup.workspace.comparing import load_comparison, load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index
 from lshdup.workspace.loading import make_shingles
 from lshdup.workspace.request import Request
@@ -321,6 +322,45 @@ def test_a_full_disk_in_one_line(here):
             assert said.count("\n") <= 2, said
             shutil.rmtree(".lshdup", ignore_errors=True)
             assert {path.name for path in here.iterdir()} == {"d", "rows.jsonl"}
+
+
+@pytest.mark.parametrize("kind", ["pairs", "clusters"])
+def test_candidates_are_verified_while_the_bands_are_saved(here, monkeypatch, kind):
+    """Nothing is answered, and nothing that follows from the bands is saved, unless they are."""
+    make_documents(here / "d", 300)
+    verifying, save, fails = threading.Event(), results_io.save_index, []
+    read = SetReader.__call__
+    monkeypatch.setattr(SetReader, "__call__", lambda *each: verifying.set() or read(*each))
+
+    def save_late(*each):
+        assert verifying.wait(60)
+        if fails:
+            raise ArtifactError("no room", "make some")
+        save(*each)
+
+    monkeypatch.setattr(results_io, "save_index", save_late)
+
+    def answer():
+        request = Request((b"d",), DocumentParams(), {})
+        workspace = open_workspace(".lshdup", print)
+        with workspace.saving:
+            method, clustering = PairParams(), kind == "clusters"
+            opened = load_comparison(workspace, request, method, clustering=clustering)
+            assert workspace.store.is_held
+            found = opened.find_clusters(ClusterParams()) if clustering else opened.find_pairs()
+            assert not workspace.store.is_held
+            return found
+
+    assert answer()
+    expected = set(artifacts(".lshdup"))
+    shutil.rmtree(".lshdup")
+    fails.append(1)
+    with pytest.raises(ArtifactError, match="no room"):
+        answer()
+    assert expected - set(artifacts(".lshdup")) == {"bands.npz", f"{kind}.npz"}
+    fails.clear()
+    assert answer()
+    assert set(artifacts(".lshdup")) == expected
 
 
 def test_no_room_for_a_segment(here, monkeypatch, small_batches):

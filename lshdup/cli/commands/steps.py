@@ -120,7 +120,7 @@ def signatures(ctx: click.Context, /, **_: object) -> int:
 
         run = session.workspace
         run.require_store()
-        with signing(run, session.request, save=True, again=True) as (collection, _wait):
+        with signing(run, session.request, save=True, again=True) as (collection, _follow):
             say_collection(session, collection, 1, whole=True)
         return session.console.exit_code()
 
