@@ -4,21 +4,25 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable, offsets_of
-from lshdup.base.run import Run, run_in_parts
+from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.system import NO_FOLLOW, READ, pread_into
 from lshdup.kernels import files as kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.sources.records import RecordError, Spans
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 #: The kernels know Linux's statx(2) and its record; elsewhere Python reads the same values.
 KERNELS_KNOW_THE_SYSTEM = (
@@ -30,6 +34,11 @@ LARGE = 16 << 20
 
 #: Parts of a file with fewer bytes between them are read at once.
 _GAP = 1 << 14
+
+#: Files that are looked up at once.
+LOOKED_UP_AT_ONCE = 4096
+
+_Part = tuple[StringTable, NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -45,34 +54,59 @@ class Stats:
     failed: dict[int, OSError | None]
 
 
-def stat_files(run: Run, paths: StringTable) -> Stats:
-    """Return sizes and times of regular files; links are not followed.
+class Lookup:
+    """Sizes and times of files, which other threads look up while more files are found."""
 
-    Anything but a regular file is in `failed` with None.
-    """
-    n = len(paths)
+    def __init__(self, run: Run) -> None:
+        self._jobs, self._paths, self._begun = run.jobs, list[bytes](), 0
+        self._parts: list[Future[_Part]] = []
+
+    def add(self, paths: Iterable[bytes]) -> None:
+        """Look up more files."""
+        self._paths += paths
+        if self._jobs > 1 and len(self._paths) - self._begun >= LOOKED_UP_AT_ONCE:
+            self._parts.append(self._pool.submit(_look_up, self._paths[self._begun :]))
+            self._begun = len(self._paths)
+
+    @cached_property
+    def _pool(self) -> "ThreadPoolExecutor":
+        from concurrent.futures import ThreadPoolExecutor  # Imported here to keep `query` fast.
+
+        return ThreadPoolExecutor(self._jobs)
+
+    def finish(self) -> tuple[StringTable, Stats]:
+        """Return the paths in byte order, and sizes and times of regular files in this order.
+
+        Links are not followed. Anything but a regular file is in `failed` with None.
+        """
+        rest = _look_up(self._paths[self._begun :])
+        order = np.array(sorted(range(len(self._paths)), key=self._paths.__getitem__), np.int64)
+        parts = [*(part.result() for part in self._parts), rest]
+        paths = StringTable.concatenate(each[0] for each in parts).take(order)
+        sizes, mtimes = (np.concatenate([each[i] for each in parts])[order] for i in (1, 2))
+        failed: dict[int, OSError | None] = {}
+        for index in np.flatnonzero(sizes < 0).tolist():
+            try:
+                status = os.lstat(paths[index])
+            except OSError as error:
+                failed[index] = error
+                continue
+            if stat.S_ISREG(status.st_mode):
+                sizes[index], mtimes[index] = status.st_size, status.st_mtime_ns
+            else:
+                failed[index] = None
+        return paths, Stats(sizes, mtimes, failed)
+
+
+def _look_up(paths: Sequence[bytes]) -> _Part:
+    """Return paths with the sizes and times of regular files; a size of -1 for others."""
+    table, n = StringTable.from_strings(paths), len(paths)
     sizes, mtimes = np.full(n, -1, np.int64), np.zeros(n, np.int64)
     if KERNELS_KNOW_THE_SYSTEM and n:
-        longest = int(paths.sizes.max()) + 1  # with the NUL that ends a path
-
-        def part(rows: slice) -> None:
-            offsets, record = paths.offsets[rows.start :], np.zeros(kernels.RECORD, np.uint64)
-            path = np.empty(longest, np.uint8)
-            kernels.stat_files(paths.values, offsets, path, record, sizes[rows], mtimes[rows])
-
-        run_in_parts(n, run.jobs, part, least=4096)
-    failed: dict[int, OSError | None] = {}
-    for index in np.flatnonzero(sizes < 0).tolist():
-        try:
-            status = os.lstat(paths[index])
-        except OSError as error:
-            failed[index] = error
-            continue
-        if stat.S_ISREG(status.st_mode):
-            sizes[index], mtimes[index] = status.st_size, status.st_mtime_ns
-        else:
-            failed[index] = None
-    return Stats(sizes, mtimes, failed)
+        path = np.empty(int(table.sizes.max()) + 1, np.uint8)  # with the NUL that ends it
+        record = np.zeros(kernels.RECORD, np.uint64)
+        kernels.stat_files(table.values, table.offsets, path, record, sizes, mtimes)
+    return table, sizes, mtimes
 
 
 class Contents(NamedTuple):

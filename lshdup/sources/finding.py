@@ -29,7 +29,7 @@ from lshdup.errors import InputError
 from lshdup.params import ACCEPTED_FILE, SPLITS, STDIN, STREAMS, DocumentParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.expansion import KnownRecords, expand_records, list_lines
-from lshdup.sources.files import stat_files
+from lshdup.sources.files import LOOKED_UP_AT_ONCE, Lookup
 from lshdup.sources.patterns import GLOB, Rules, Selection
 from lshdup.sources.readers import (
     ARCHIVE_ENDINGS,
@@ -140,11 +140,12 @@ class Finder:
 
     def __post_init__(self) -> None:
         self._found: dict[bytes, os.stat_result | None] = {}  # None: looked up with all others
+        self._lookup = Lookup(self.run)
         self._folders: dict[tuple[int, int], bytes] = {}  # by device and number
         self._named: dict[int, bytes] = {}  # files that were named themselves, by number
         include, exclude = self.params.include, self.params.exclude
         self._selection = Selection(include, exclude) if include or exclude else None
-        self._excluded: list[tuple[bytes, Reason]] = []
+        self._excluded: dict[bytes, Reason] = {}
         self._linked_files: list[bytes] = []  # links that are followed, after all else
         self._linked_folders: list[_Folder] = []
         self._has_links = False
@@ -187,9 +188,11 @@ class Finder:
             return replace(missed, reason=Reason.MISSING) if error.errno == errno.ENOENT else missed
         if stat.S_ISDIR(status.st_mode):
             if self._selection is not None and not self._selection.enter(name):
-                self._excluded.append((name, Reason.EXCLUDED))
+                self._excluded[name] = Reason.EXCLUDED
             else:
                 self._walk(_Folder(name))
+        elif os.path.basename(name) == _ACCEPTED:  # noqa: PTH119 (bytes path)
+            self._excluded[name] = Reason.ACCEPTED  # It is no document, even if it is named.
         elif not self._met_already(argument, status):
             if stat.S_ISFIFO(status.st_mode) and self.params.stdin:
                 self._take_stream(name)
@@ -199,10 +202,16 @@ class Finder:
                 if stat.S_ISFIFO(status.st_mode):
                     detail = f"a pipe; DOCS may be one, with --stdin {'|'.join(STREAMS)}"
                 return Skipped(name, Reason.UNREADABLE, detail)
-            self._found[name] = status
+            self._take([name], status)
             self._has_links |= os.path.islink(argument)  # noqa: PTH114 (bytes path)
             self._has_records(name, named=True)
         return None
+
+    def _take(self, names: list[bytes], status: os.stat_result | None = None) -> None:
+        """Take files. status : of one that is not looked up with all others."""
+        new = [name for name in names if name not in self._found]
+        self._found.update(dict.fromkeys(new, status))
+        self._lookup.add(new)
 
     def _take_stream(self, name: bytes) -> None:
         """Copy standard input or a pipe, which can be read once, into a temporary file without a
@@ -220,7 +229,8 @@ class Finder:
             copy.flush()
             if not copy.tell():
                 self.run.warn(f"{printable(name)} is empty")
-        self._found[name], self._has_links = os.fstat(copy.fileno()), True  # as /dev/fd/N is one
+        self._take([name], os.fstat(copy.fileno()))
+        self._has_links = True  # as /dev/fd/N is one
         self.records[name] = Kind.MBOX
         if kind != "mbox":
             ending = os.fsencode(f".{kind}")
@@ -228,17 +238,11 @@ class Finder:
 
     def _files(self) -> DocumentList:
         """Return the files that were found and are not too large."""
-        for name, reason in self._excluded:
+        for name, reason in self._excluded.items():
             if name not in self._found:  # a file that is named itself is taken all the same
-                self._skip(name, Reason.ACCEPTED if _is_list(name) else reason)
-        ending = [name for name in self._found if name.endswith(_ACCEPTED)]
-        for name in filter(_is_list, ending):  # A call for each name would cost.
-            del self._found[name]
-            self.records.pop(name, None)
-            self._skip(name, Reason.ACCEPTED)
-        names, params = sorted(self._found), self.params
-        table = StringTable.from_strings(names)
-        stats = stat_files(self.run, table)
+                self._skip(name, reason)
+        names, stats = self._lookup.finish()
+        params = self.params
         for at, name in enumerate(names) if self._named or self._has_links else ():
             if (status := self._found[name]) is not None:
                 stats.sizes[at], stats.mtimes[at] = status.st_size, status.st_mtime_ns
@@ -265,7 +269,7 @@ class Finder:
                 detail = describe_too_large(stats.sizes[at], most)
                 self._skip(names[at], Reason.TOO_LARGE, detail)
         documents = DocumentList(
-            table,
+            names,
             stats.sizes,
             stats.mtimes,
             max_bytes=params.max_bytes,
@@ -303,7 +307,7 @@ class Finder:
                 if target not in targets and not self._was_walked(target):
                     targets.add(target)
                     if not self._was_named(name, self._named.get(status.st_ino)):
-                        self._found[name] = status
+                        self._take([name], status)
                         self._has_links = True
             except OSError as error:
                 self.run.skipped(Skipped.because(name, error))
@@ -321,9 +325,9 @@ class Finder:
         folders = [top]
         simple = not (self._named or self._selection is not None or self.params.gitignore)
         dot, dash = b".-"
-        found = self._found  # The loop over all files: each look-up costs.
         while folders:
             folder, rules = folders.pop()
+            plain: list[bytes] = []  # The loop over all files: each look-up and call costs.
             try:
                 identity = _identity(folder)
                 if identity in self._folders:
@@ -338,12 +342,18 @@ class Finder:
                     for entry in entries:
                         base = entry.name
                         name = prefix + base if prefix or base[0] != dash else b"./" + base
-                        if simple and base[0] != dot and entry.is_file(follow_symlinks=False):
-                            found[name] = None
+                        if base[0] == dot or not simple or base == _ACCEPTED:
+                            self._meet(entry, name, here, folders)
+                        elif entry.is_file(follow_symlinks=False):
+                            plain.append(name)
+                            if len(plain) == LOOKED_UP_AT_ONCE:
+                                self._take(plain)
+                                plain.clear()
                         else:
                             self._meet(entry, name, here, folders)
             except OSError as error:
                 self.run.skipped(Skipped.because(folder, error))
+            self._take(plain)
 
     def _meet(
         self, entry: "os.DirEntry[bytes]", name: bytes, above: _Folder, folders: list[_Folder]
@@ -360,17 +370,19 @@ class Finder:
                 self._skip(name, Reason.HIDDEN)
             elif link and not self.params.follow:
                 self._skip(name, Reason.LINK)
+            elif entry.name == _ACCEPTED and not is_folder:
+                self._excluded[name] = Reason.ACCEPTED
             elif excluded is not None:
-                self._excluded.append((name, excluded))
+                self._excluded[name] = excluded
             elif above.rules and above.rules.ignore(name, is_folder=is_folder and not link):
-                self._excluded.append((name, Reason.IGNORED))
+                self._excluded[name] = Reason.IGNORED
             elif is_folder:
                 below = _Folder(name, above.rules)
                 (self._linked_folders if link else folders).append(below)
             elif self._was_named(name, self._named.get(entry.inode())):
                 return
             elif entry.is_file(follow_symlinks=False):
-                self._found[name] = None
+                self._take([name])
             elif entry.is_file():
                 self._linked_files.append(name)
             elif link and not os.path.exists(name):  # noqa: PTH110 (bytes path)
@@ -429,11 +441,6 @@ class Finder:
 
     def _skip(self, name: bytes, reason: Reason, detail: str = "") -> None:
         self.run.skipped(Skipped(name, reason, detail))
-
-
-def _is_list(name: bytes) -> bool:
-    """Return whether a file is a list of accepted pairs, which is no document, even if named."""
-    return name.endswith(_ACCEPTED) and os.path.basename(name) == _ACCEPTED  # noqa: PTH119
 
 
 def _identity(path: bytes) -> tuple[int, int]:

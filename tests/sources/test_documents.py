@@ -1,6 +1,7 @@
 """Finding and reading documents, and turning their bytes into text."""
 
 import gzip
+import itertools
 import os
 from dataclasses import replace
 
@@ -62,17 +63,24 @@ def test_sizes_and_times_are_those_of_stat(tree, monkeypatch, by_kernels):
     monkeypatch.setattr(files, "KERNELS_KNOW_THE_SYSTEM", by_kernels)
     os.utime("docs/a.txt.copy3", ns=(1, -5_000_000_001))
     os.symlink("b.txt", "docs/link")
+    monkeypatch.setattr(files, "LOOKED_UP_AT_ONCE", 2)
     paths = [
         b"docs/b.txt", b"docs/a.txt.copy3", b"docs", b"docs/link", b"docs/none",
         b"docs/not-utf8-\xff", b"",
     ]  # fmt: skip
-    stats = files.stat_files(Run.quiet(), StringTable.from_strings(paths))
-    for i in (0, 1, 5):
-        status = os.lstat(paths[i])
-        assert (stats.sizes[i], stats.mtimes[i]) == (status.st_size, status.st_mtime_ns)
-    assert {i: error and type(error) for i, error in stats.failed.items()} == {
-        2: None, 3: None, 4: FileNotFoundError, 6: FileNotFoundError
-    }  # fmt: skip
+    for jobs, at_once in itertools.product((1, 2), (1, 3, 7)):
+        lookup = files.Lookup(Run.quiet(jobs))
+        for start in range(0, len(paths), at_once):
+            lookup.add(paths[start : start + at_once])
+        names, stats = lookup.finish()
+        assert list(names) == sorted(paths)
+        for name in (paths[0], paths[1], paths[5]):
+            i, status = names.find(name), os.lstat(name)
+            assert (stats.sizes[i], stats.mtimes[i]) == (status.st_size, status.st_mtime_ns)
+        assert {names[i]: error and type(error) for i, error in stats.failed.items()} == {
+            paths[2]: None, paths[3]: None,
+            paths[4]: FileNotFoundError, paths[6]: FileNotFoundError,
+        }  # fmt: skip
 
 
 def documents_of(sizes):
