@@ -1,1 +1,1 @@
-"""A collection (documents, sets, signatures), the one pass that makes it, and which documents are kept."""
+"""A collection (documents, sets, signatures), the pass that makes it, what is kept of it."""
