@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import BandParams, ClusterParams, PairParams, Params
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
 from lshdup.collection.collect import EVERY_SET, collect
 from lshdup.collection.collection import Collection
+from lshdup.collection.keep_rules import Preference
 from lshdup.collection.set_source import side_of
 from lshdup.compare.comparing import compare, verify
 from lshdup.compare.expand_duplicates import NO_KEYS, Apart, ExpandedPairs, expand_copies
-from lshdup.compare.keep_rules import Preference
 from lshdup.compare.results import ClustersFound, Index, PairsFound
 from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.compare.sides import Side, Sides
@@ -35,7 +36,6 @@ from lshdup.lsh.candidates import (
     find_exact_duplicates,
     say_large_bucket,
 )
-from lshdup.params import BandParams, ClusterParams, PairParams, Params
 from lshdup.sources.finding import find_documents
 
 #: The kernels of the main path, in the order of their calls.

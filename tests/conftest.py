@@ -329,7 +329,7 @@ def open_index(
     folder, documents, say=None, skipped=None, *, save=True, templates=(), jobs=2, memory=0, **given
 ):
     """A workspace, the index of documents in it, and the request with the parameters given."""
-    from lshdup.params import DocumentParams
+    from lshdup.base.params import DocumentParams
     from lshdup.workspace.index import load_or_build_index
     from lshdup.workspace.request import Request
 
@@ -343,7 +343,7 @@ def open_comparison(
     **given,
 ):  # fmt: skip
     """The comparison of documents, or of them and others, over a store or over none."""
-    from lshdup.params import DocumentParams
+    from lshdup.base.params import DocumentParams
     from lshdup.workspace.against import load_sides
     from lshdup.workspace.comparing import load_comparison
     from lshdup.workspace.request import Request

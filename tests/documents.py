@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from lshdup.base.params import DocumentParams
 from lshdup.base.run import Run
-from lshdup.params import DocumentParams
 from lshdup.shingling.inspection import cut_parts
 from lshdup.sources.finding import find_documents
 from lshdup.sources.text_batches import batches, read_batch

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import lshdup
+from lshdup.base.params import BandParams, SketchParams
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import BandParams, SketchParams
 from tests import reference
 from tests.conftest import ROOT, write_files
 from tests.documents import write_rows

@@ -21,20 +21,21 @@ import numpy as np
 import pytest
 
 from benchmarks import measure
+from lshdup.base.params import ShingleParams
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.collection import batches
 from lshdup.collection.collect import collect
 from lshdup.errors import InputError
 from lshdup.kernels.helpers import mix64_array
-from lshdup.params import ShingleParams
 from lshdup.shingling import normalization
 from lshdup.shingling.normalization import normal_form
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import files
-from lshdup.sources.text_batches import TextBatch, read_batch
+from lshdup.sources.text_batches import read_batch
 from lshdup.text import html
 from lshdup.text.decoding import decode
+from lshdup.text.text_batch import TextBatch
 from tests import reference
 from tests.conftest import ROOT, part, write_files
 from tests.documents import find, list_tokens, reasons

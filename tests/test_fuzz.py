@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from lshdup.base.forms import Form
+from lshdup.base.params import BandParams, ShingleParams, SketchParams
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.compare.clusters import choose_representatives
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import text as text_kernels
-from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.text_batches import TextBatch
 from lshdup.store import npz
 from lshdup.text.decoding import decode
+from lshdup.text.text_batch import TextBatch
 from tests.conftest import ROOT, RUN, part, require
 from tests.fuzz import artifacts
 from tests.fuzz.artifacts import archive_of, array_of, npy
@@ -82,8 +82,8 @@ def test_text_that_outgrows_its_room_by_a_hair():
     text = "\u0149\u0149" + "\u0390" * 130 + "aaaa\u0905"
     script = f"""
 import numpy as np
-from lshdup.sources.text_batches import TextBatch
-from lshdup.params import ShingleParams
+from lshdup.text.text_batch import TextBatch
+from lshdup.base.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from tests.fuzz.fences import run_fenced
 batch = TextBatch.of([0], [{text.encode()!r}])

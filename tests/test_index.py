@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 import lshdup
 from lshdup.api import index as api_index
-from lshdup.api import kept, layers
+from lshdup.api import kept
 from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.store import npz
+from lshdup.workspace import layers
 from tests import reference
 from tests.conftest import Result, many, write_files
 from tests.running import run_program

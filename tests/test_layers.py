@@ -18,15 +18,12 @@ from tests.conftest import ROOT, write_files
 LAYERS = """
 errors kernels
 base
-params
-text
-lsh sources
-compare passages shingling
-collection spark views
-pipeline store
-evaluation workspace
-api
-cli
+lsh text
+compare shingling sources
+collection evaluation passages
+pipeline spark store views
+workspace
+api cli
 """
 LEVEL = {room: line for line, rooms in enumerate(LAYERS.split("\n")) for room in rooms.split()}
 
@@ -139,7 +136,7 @@ def package():
 
 def test_every_room_has_its_line_and_imports_go_down(package):
     assert {room(name) for name in package.nodes} - ENTRANCES == set(LEVEL)
-    assert len(set(LEVEL.values())) == 11
+    assert len(set(LEVEL.values())) == 8
     assert package.upwards() == []
 
 
@@ -157,7 +154,7 @@ UPWARDS = [
     "import lshdup.store.npz", "import lshdup.store.npz as other", "from lshdup import absent",
     "def later():\n    from lshdup.store import npz",
     "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import lshdup.store",
-    "from lshdup.lsh import names",  # of the same line
+    "from lshdup.compare import names",  # of the same line
 ]  # fmt: skip
 PRIVATE = ["from lshdup.sources.text_batches import _private"]
 PRIVATE += ["from lshdup import errors\nerrors._private"]
@@ -167,8 +164,8 @@ RIGHT += ["import numpy._core"]
 
 @pytest.mark.parametrize("statement", [*UPWARDS, *PRIVATE, *RIGHT])
 def test_wrong_imports_are_found(tmp_path, statement):
-    modules = ["sources/text_batches", "lsh/names", "store/npz", "errors"]
-    packages = [f"{folder}__init__" for folder in ("", "sources/", "lsh/", "store/")]
+    modules = ["sources/text_batches", "compare/names", "store/npz", "errors"]
+    packages = [f"{folder}__init__" for folder in ("", "sources/", "compare/", "store/")]
     write_files(tmp_path, {f"{name}.py": "" for name in [*modules, *packages]})
     write_files(tmp_path, {"sources/a.py": statement})
     made = Package(tmp_path)

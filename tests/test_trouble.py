@@ -15,13 +15,13 @@ import pytest
 from lshdup.base import atomic, mbox, system
 from lshdup.base.atomic import PREFIX, SUFFIX
 from lshdup.base.compression import NoRoomError
+from lshdup.base.params import DocumentParams, FormatLimits
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.cli.main import lshdup
 from lshdup.collection import filtering
 from lshdup.errors import ArtifactError, InputError
-from lshdup.params import DocumentParams, FormatLimits
 from lshdup.sources import archives, finding, readers, rewriting
 from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.expansion import list_lines

@@ -28,17 +28,17 @@ def shingles(text: str) -> set[str]:
 
 def index_many(documents: Texts, questions: list[str], threshold: float) -> Answers:
     """Ask lshdup for all texts at once."""
-    import lshdup
+    from lshdup.api import Index
 
-    index = lshdup.Index.open(documents, threshold=threshold)
+    index = Index.open(documents, threshold=threshold)
     return [[match.name for match in found] for found in index.query_many(questions)]
 
 
 def index_each(documents: Texts, questions: list[str], threshold: float) -> Answers:
     """Ask lshdup for one text after the other."""
-    import lshdup
+    from lshdup.api import Index
 
-    index = lshdup.Index.open({}, threshold=threshold)
+    index = Index.open({}, threshold=threshold)
     for name, text in documents.items():
         index.add(name, text)
     return [[match.name for match in index.query(text)] for text in questions]

@@ -9,6 +9,7 @@ from benchmarks.letters import letters
 from benchmarks.measure import interleaved, ratio, seconds, timed
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Table
+from lshdup.base.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.base.run import Run
 from lshdup.collection.collect import EVERY_SET, collect
 from lshdup.collection.set_source import side_of
@@ -17,7 +18,6 @@ from lshdup.compare.results import PairsFound
 from lshdup.compare.sides import Sides
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import NO_ORIGINS, candidate_pairs
-from lshdup.params import BandParams, DocumentParams, PairParams, ShingleParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.sources.finding import find_documents
 

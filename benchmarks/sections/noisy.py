@@ -10,8 +10,8 @@ from benchmarks.measure import LSHDUP, NamePair, Run, interleaved, peak, ratio, 
 from benchmarks.noise import TEXTS, pages, read, spoil
 from benchmarks.sections.bench import Bench
 from benchmarks.tables import Cell, Table
+from lshdup.base.params import NOISY
 from lshdup.cli.help import spell
-from lshdup.params import NOISY
 
 #: Shares of wrong characters, from and below.
 CLASSES = ((0, 0.02), (0.02, 0.05), (0.05, 0.1), (0.1, 0.2), (0.2, 0.3))

@@ -86,8 +86,8 @@ def _beside_suffix_array(bench: Bench) -> Table:
 
 def _planted(bench: Bench) -> Table:
     """Plant passages in texts, and count how many are found whole, at both places."""
+    from lshdup.base.params import DocumentParams, PassageParams
     from lshdup.base.run import Run
-    from lshdup.params import DocumentParams, PassageParams
     from lshdup.workspace.passages import load_or_find_passages
     from lshdup.workspace.request import Request
     from lshdup.workspace.workspace import Workspace

@@ -64,8 +64,8 @@ def section(bench: Bench) -> list[Table]:
 
 def similarities(texts: dict[str, str]) -> dict[tuple[str, str], float]:
     """Return the similarity of each pair of texts by the defaults, the shorter name first."""
-    import lshdup
+    from lshdup.api import MinHash
 
-    sets = lshdup.MinHash(texts, num_permutations=1)
+    sets = MinHash(texts, num_permutations=1)
     names = sorted(texts, key=lambda name: (len(name), name))
     return {(a, b): sets.exact_jaccard(a, b) for at, a in enumerate(names) for b in names[at + 1 :]}

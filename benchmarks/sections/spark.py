@@ -81,9 +81,9 @@ def _map_side(bench: Bench) -> Table:
     """Time documents -> sets, signatures and keys, on two cores; all is started and compiled."""
     import numpy as np
 
+    from lshdup.base.params import DocumentParams
     from lshdup.base.run import Run as OneRun
     from lshdup.lsh import band_table
-    from lshdup.params import DocumentParams
     from lshdup.sources import finding
     from lshdup.spark import files as spark_files
     from lshdup.spark import session as spark_session

@@ -17,12 +17,12 @@ from benchmarks.corpora import text_of
 from benchmarks.measure import Run, interleaved, seconds, timed
 from benchmarks.sections.bench import Bench, installed
 from benchmarks.tables import Table
+from lshdup.base.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run as Quiet
 from lshdup.compare import scored_pairs, verification
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
-from lshdup.params import BandParams, DocumentParams, ShingleParams, SketchParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
 from lshdup.sources.text_batches import batches, read_batch

@@ -2,17 +2,15 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lshdup.api.kept import Kept, as_named, stamps_of
-from lshdup.api.layers import Layer
 from lshdup.api.options import (
     Documents,
     Options,
@@ -24,16 +22,7 @@ from lshdup.api.options import (
     run_of,
 )
 from lshdup.api.rows import Groups, Rows
-from lshdup.base.run import Run
-from lshdup.collection.collection import Collection
-from lshdup.collection.from_texts import Texts, check_text, name_texts
-from lshdup.compare.clusters import list_clusters
-from lshdup.compare.keep_rules import preference
-from lshdup.compare.sides import LEVELS, Fingerprints, Side
-from lshdup.errors import ArtifactError, InputError, LshdupError, ParameterError
-from lshdup.lsh.band_plan import plan_bands
-from lshdup.lsh.candidates import unknown_name
-from lshdup.params import (
+from lshdup.base.params import (
     STORED_SCHEMES,
     BandParams,
     ClusterParams,
@@ -42,6 +31,14 @@ from lshdup.params import (
     Params,
     SketchParams,
 )
+from lshdup.base.run import Run
+from lshdup.collection.collection import Collection
+from lshdup.collection.from_texts import Texts, check_text, name_texts
+from lshdup.collection.keep_rules import preference
+from lshdup.compare.clusters import list_clusters
+from lshdup.errors import ArtifactError, InputError, LshdupError, ParameterError
+from lshdup.lsh.band_plan import plan_bands
+from lshdup.lsh.candidates import unknown_name
 from lshdup.pipeline import build_index, find_clusters, find_near_duplicates
 from lshdup.shingling.shingler import shingle_hash
 from lshdup.sources.document_list import summarize_docs, typed_name
@@ -49,6 +46,7 @@ from lshdup.store.results_io import save_index
 from lshdup.store.store import Store
 from lshdup.workspace.comparing import drop_changed
 from lshdup.workspace.index import load_or_build_index
+from lshdup.workspace.layers import SAME, VERIFIED, Layer, find_in_layers
 from lshdup.workspace.loading import load_signatures
 from lshdup.workspace.request import Request
 from lshdup.workspace.workspace import Workspace
@@ -83,10 +81,6 @@ class Pair(NamedTuple):
     similarity: float
     same: str
     verified: str
-
-
-_SAME = np.array([word or "" for word in LEVELS], object)
-_VERIFIED = np.array(["exact", "estimate"], object)
 
 
 class Index:
@@ -234,7 +228,7 @@ class Index:
         found = []
         while some := list(islice(checked, _TOGETHER)):
             made = layers[0].sign(dict(zip(map(str, range(len(some))), some, strict=True)))
-            found.append(_find(layers, made.side, params))
+            found.append(find_in_layers(layers, made.side, params))
         none = np.zeros(0, np.int64), np.zeros(0, object), np.zeros(0), *[np.zeros(0, object)] * 2
         columns = list(map(np.concatenate, zip(none, *found, strict=True)))
         return Groups(Rows(Match, columns[1:]), np.append(0, np.cumsum(columns[0])))
@@ -247,7 +241,9 @@ class Index:
         params, layers = self._at(threshold), self._settle()
         number, row = self._place(layers, name)
         one = layers[number].collection.take(self._run, np.array([row]))
-        return Rows(Match, _find(layers, Layer(self._run, one).side, params, (number, row))[1:])
+        return Rows(
+            Match, find_in_layers(layers, Layer(self._run, one).side, params, (number, row))[1:]
+        )
 
     def pairs(self) -> Rows[Pair]:
         """Return all pairs at or above the threshold, in the order of `lshdup pairs`.
@@ -265,8 +261,8 @@ class Index:
             left, right, scores = map(np.concatenate, zip(*parts, strict=True))
             rows, at = np.unique(np.append(left, right), return_inverse=True)
             names = np.array(whole.names(rows), object)[at]
-            same = _SAME[whole.collection.prints.compare(left, right)]
-            verified = _VERIFIED[answer.is_estimate(left, right).astype(np.int64)]
+            same = SAME[whole.collection.prints.compare(left, right)]
+            verified = VERIFIED[answer.is_estimate(left, right).astype(np.int64)]
             columns = names[: len(left)], names[len(left) :], scores.real, same, verified
             self._pairs = known = whole, Rows(Pair, columns)
         return known[1]
@@ -508,30 +504,3 @@ def _make_store(
             index = build_index(run, collection, params.bands)
             save_index(store, collection, index, params.bands)
         store.make_current("signatures", collection)
-
-
-def _find(
-    layers: Sequence[Layer], left: Side, params: Params, itself: tuple[int, int] = (-1, -1)
-) -> list[NDArray[Any]]:
-    """Return how many documents are near each document of a side, and the columns of `Match`.
-
-    itself : the layer of the only document of the side, and its number there, if it has one.
-    """
-    parts, first, q = [], 0, len(left.sizes)
-    for number, layer in enumerate(layers):
-        own = itself[1] if number == itself[0] else -1
-        found = layer.find(left, params.bands, params.pairs.measure, own)
-        rows, prints = found.documents, layer.side.prints
-        assert left.prints is not None
-        assert prints is not None
-        there = Fingerprints(prints.byte_prints[rows], prints.text_prints[rows])
-        both = Fingerprints.concatenate([left.prints, there])
-        levels = both.compare(found.left, np.arange(q, q + len(rows)))
-        names = np.array(layer.names(rows), object)
-        parts.append((found.left, rows + first, names, found.similarity, levels, found.estimated))
-        first += len(layer.removed)
-    of, rows, *columns = map(np.concatenate, zip(*parts, strict=True))
-    order = np.lexsort((rows, -columns[1], of))
-    names, similarity, levels, estimated = (column[order] for column in columns)
-    verified = _VERIFIED[estimated.astype(np.int64)]
-    return [np.bincount(of, minlength=q), names, similarity.real, _SAME[levels], verified]

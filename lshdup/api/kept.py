@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from lshdup.api.layers import SMALL, Layer
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.collection.collection import Collection
@@ -14,6 +13,7 @@ from lshdup.errors import ArtifactError
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.store.added import Segment, list_segments, load_segment, save_segment
 from lshdup.store.store import Store
+from lshdup.workspace.layers import SMALL, Layer
 from lshdup.workspace.request import list_definition
 
 

@@ -6,8 +6,8 @@ from lshdup.api.index import Index
 from lshdup.api.minhash import MinHash
 from lshdup.api.options import Documents, Options, run_of
 from lshdup.api.rows import Groups, Rows
+from lshdup.base.params import PairParams
 from lshdup.lsh.candidates import LSH
-from lshdup.params import PairParams
 
 
 class NearDuplicates:

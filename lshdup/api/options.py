@@ -9,15 +9,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from lshdup.base.ragged import distinct
-from lshdup.base.run import Run, count_processors
-from lshdup.base.wording import did_you_mean
-from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
-from lshdup.collection.collection import Collection
-from lshdup.collection.filtering import build_filter, filter_collection
-from lshdup.collection.from_texts import Texts, check_text, collect_texts
-from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
-from lshdup.params import (
+from lshdup.base.params import (
     FEW_TOKENS,
     STORED_SCHEMES,
     DocumentParams,
@@ -26,6 +18,14 @@ from lshdup.params import (
     SketchParams,
     key_name,
 )
+from lshdup.base.ragged import distinct
+from lshdup.base.run import Run, count_processors
+from lshdup.base.wording import did_you_mean
+from lshdup.collection.collect import EVERY_SET, collect, sketch_collection
+from lshdup.collection.collection import Collection
+from lshdup.collection.filtering import build_filter, filter_collection
+from lshdup.collection.from_texts import Texts, check_text, collect_texts
+from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents

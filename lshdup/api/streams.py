@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Unpack
 
-from lshdup.api.layers import Layer
 from lshdup.api.options import Options, collect_documents, in_keywords, params_of, run_of
+from lshdup.base.params import STORED_SCHEMES, BandParams, ShingleParams
 from lshdup.base.run import Run
 from lshdup.collection.from_texts import cells_of, check_text
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.params import STORED_SCHEMES, BandParams, ShingleParams
+from lshdup.workspace.layers import Layer
 
 #: Most texts, and about most bytes of them, that are looked up together.
 _TOGETHER, _BYTES = 512, 4 << 20

@@ -1,1 +1,1 @@
-"""Building blocks: ragged arrays, threads, atomic and temporary files, compression, messages."""
+"""Building blocks: parameters, the run, arrays, atomic files, compression, parts of messages."""

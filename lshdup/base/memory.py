@@ -27,6 +27,9 @@ _UNCOUNTED = 1 << 14
 #: Bytes of a part of a growing array at most.
 _PART_BYTES = 16 << 20
 
+#: Reused memory of more bytes than this is given back at once.
+MOST_HELD = 16 << 20
+
 #: Rows that are copied together.
 ROWS_AT_ONCE = 1 << 18
 
@@ -288,3 +291,20 @@ def are_equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
     return len(one) == len(other) and all(
         np.array_equal(one[some], other[some]) for some in slices_of(len(one))
     )
+
+
+class Buffer:
+    """Memory that is reused: new pages for every batch would cost as much as reading into them."""
+
+    def __init__(self, dtype: DTypeLike = np.uint8) -> None:
+        self._held = np.empty(0, dtype)
+
+    def room(self, size: int) -> NDArray[Any]:
+        """Return an uninitialised array of shape (size,), which replaces the last one unless its
+        size is above MOST_HELD.
+        """
+        if size > MOST_HELD:
+            return np.empty(size, self._held.dtype)
+        if size > len(self._held):
+            self._held = np.empty(size + size // 2, self._held.dtype)
+        return self._held[:size]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import FEW_TOKENS, ClusterParams, PairParams
 from lshdup.base.wording import count_of, printable
 from lshdup.cli.console import Console
 from lshdup.cli.messages import (
@@ -28,7 +29,6 @@ from lshdup.compare.expand_duplicates import ExpandedPairs
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.candidates import Buckets
-from lshdup.params import FEW_TOKENS, ClusterParams, PairParams
 from lshdup.workspace.accepted import find_accepted, load_accepted
 from lshdup.workspace.against import leave_out_changed, load_sides
 from lshdup.workspace.comparing import Comparison, load_comparison

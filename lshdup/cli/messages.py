@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lshdup.base.forms import Form
+from lshdup.base.params import KEEP, BandParams, ClusterParams, ShingleParams
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import chance, count_of, join_names, printable, quoted
 from lshdup.cli.console import Console
-from lshdup.params import KEEP, BandParams, ClusterParams, ShingleParams
 
 if TYPE_CHECKING:
     import numpy as np
@@ -357,7 +357,7 @@ def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:
     """Return which document of a group is kept."""
     import numpy as np
 
-    from lshdup.compare.keep_rules import default_keep
+    from lshdup.collection.keep_rules import default_keep
 
     keep = rule.keep or default_keep(documents)
     words = KEEP[keep]

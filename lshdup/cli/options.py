@@ -7,24 +7,9 @@ from pathlib import Path
 
 import click
 
-from lshdup import params
+from lshdup.base import params
 from lshdup.base.frozen import dataclass
-from lshdup.base.system import LEAST_LIMIT
-from lshdup.cli.columns import describe
-from lshdup.cli.help import F, amend, option, plain_option, preset, setting, spell, stack
-from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
-from lshdup.cli.types import (
-    Across,
-    Level,
-    Lines,
-    Listed,
-    OutputPath,
-    Pattern,
-    PlotPath,
-    Share,
-    Size,
-)
-from lshdup.params import (
+from lshdup.base.params import (
     FOLDS,
     HASHES,
     KEEP,
@@ -44,6 +29,21 @@ from lshdup.params import (
     PassageParams,
     ShingleParams,
     SketchParams,
+)
+from lshdup.base.system import LEAST_LIMIT
+from lshdup.cli.columns import describe
+from lshdup.cli.help import F, amend, option, plain_option, preset, setting, spell, stack
+from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
+from lshdup.cli.types import (
+    Across,
+    Level,
+    Lines,
+    Listed,
+    OutputPath,
+    Pattern,
+    PlotPath,
+    Share,
+    Size,
 )
 
 _SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()

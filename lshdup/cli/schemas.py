@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from lshdup.base.params import ACCEPTED_FILE, ShingleParams
 from lshdup.base.wording import did_you_mean, quoted
 from lshdup.cli.columns import (
     BY_VALUE,
@@ -25,7 +26,6 @@ from lshdup.cli.columns import (
     Type,
 )
 from lshdup.errors import ParameterError
-from lshdup.params import ACCEPTED_FILE, ShingleParams
 
 Schema = dict[str, Any]
 

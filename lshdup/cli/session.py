@@ -14,15 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from lshdup import params
+from lshdup.base import params
 from lshdup.base.frozen import dataclass
-from lshdup.base.system import is_stdout, is_waiting_pipe, standard_input, with_slashes
-from lshdup.base.wording import printable
-from lshdup.cli.console import Console
-from lshdup.cli.help import is_set, spell
-from lshdup.cli.types import OutputPath
-from lshdup.errors import ArtifactError, InputError, ParameterError
-from lshdup.params import (
+from lshdup.base.params import (
     ACCEPTED_FILE,
     DEFAULT_STORE,
     STDIN,
@@ -33,12 +27,18 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
+from lshdup.base.system import is_stdout, is_waiting_pipe, standard_input, with_slashes
+from lshdup.base.wording import printable
+from lshdup.cli.console import Console
+from lshdup.cli.help import is_set, spell
+from lshdup.cli.types import OutputPath
+from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
+    from lshdup.base.params import DocumentParams
     from lshdup.base.run import Run
     from lshdup.collection.collection import Collection
-    from lshdup.params import DocumentParams
     from lshdup.sources.document_list import DocumentList
     from lshdup.workspace.workspace import Workspace
 

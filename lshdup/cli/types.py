@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lshdup.base.params import AcrossParams
 from lshdup.base.wording import quoted
 from lshdup.errors import LshdupError, ParameterError
-from lshdup.params import AcrossParams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -1,1 +1,1 @@
-"""A collection (documents, sets, signatures), and the one pass over documents that makes it."""
+"""A collection (documents, sets, signatures), the pass that makes it, what is kept of it."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.memory import MOST_HELD, Buffer
+from lshdup.base.params import ShingleParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -17,11 +19,9 @@ from lshdup.base.system import trim_memory
 from lshdup.collection.collection import WHOLE, set_columns
 from lshdup.collection.equal_files import digest_documents
 from lshdup.lsh.signatures import Sketcher
-from lshdup.params import ShingleParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Shingler
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.files import LARGE, Buffer
 from lshdup.sources.text_batches import BATCH_BYTES, batches, read_batch
 from lshdup.text.office_types import OFFICE_ENDINGS
 
@@ -131,7 +131,7 @@ class Workers:
             filtered, columns = made.sets, made.columns | {"set_sizes": made.sets.sizes}
             if shingle_filter is not None:
                 size = len(made.sets.values)
-                if len(own.room) < size <= LARGE // 8:  # More is not kept for the next batch.
+                if len(own.room) < size <= MOST_HELD // 8:  # More is not kept for the next batch.
                     own.room = np.empty(2 * size, np.uint64)
                 filtered = shingle_filter.apply(made.sets, own.room)
                 columns |= {whole: columns[name] for name, whole in WHOLE.items()}

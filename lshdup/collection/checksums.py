@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import Buffer
 from lshdup.base.run import Run
 from lshdup.collection.equal_files import digest_file
 from lshdup.sources.document_list import DocumentList, split_by_list
-from lshdup.sources.files import Buffer, read_spans
+from lshdup.sources.files import read_spans
 from lshdup.sources.records import Kind, RecordError
 from lshdup.sources.text_batches import batches
 

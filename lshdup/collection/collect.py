@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, is_counting, slices_of
+from lshdup.base.params import ShingleParams, SketchParams
 from lshdup.base.ragged import RaggedSets, StringTable, gather_sets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
@@ -29,7 +30,6 @@ from lshdup.collection.collection import (
 from lshdup.compare.scored_pairs import contains
 from lshdup.errors import ArtifactError
 from lshdup.lsh.signatures import Sketcher, make_signatures
-from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList

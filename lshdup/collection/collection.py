@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from lshdup.base.forms import Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Arrays, slices_of
+from lshdup.base.params import ShingleParams, SketchParams
 from lshdup.base.ragged import RaggedSets, StringTable, gather_sets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.base.system import blake2b
 from lshdup.compare.sides import Fingerprints
-from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources.document_list import DocumentList

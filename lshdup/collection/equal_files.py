@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lshdup.base.memory import Buffer
 from lshdup.base.skipped import Reason, describe_error, find_reason
 from lshdup.base.system import READ
 from lshdup.collection.collection import Collection
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.files import Buffer
 from lshdup.sources.records import Kind
 from lshdup.sources.text_batches import BATCH_BYTES, read_batch
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import DocumentParams, ShingleParams, SketchParams
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run, run_in_parts
 from lshdup.collection.collect import EVERY_SET, collect
@@ -14,7 +15,6 @@ from lshdup.collection.collection import WHOLE, Collection, Columns, set_columns
 from lshdup.errors import InputError
 from lshdup.lsh.candidates import documents_to_compare, find_exact_duplicates
 from lshdup.lsh.signatures import Sketcher
-from lshdup.params import DocumentParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, find_common_shingles, find_least_count
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.finding import check_named, find_documents

@@ -7,16 +7,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from lshdup.base.forms import Form
+from lshdup.base.params import DEFAULT_TEXT_FIELD, DocumentParams, ShingleParams
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.wording import did_you_mean, join_names
 from lshdup.collection.collection import Collection, set_columns
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams, ShingleParams
 from lshdup.shingling.shingler import Shingler, are_ids, fingerprint_bytes
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.parquet import import_pyarrow
-from lshdup.sources.text_batches import TextBatch
 from lshdup.text.decoding import decode_record
+from lshdup.text.text_batch import TextBatch
 
 #: Bytes of texts that are shingled together.
 _TOGETHER = 1 << 20

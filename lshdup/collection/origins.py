@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.memory import rows_of, slices_of
+from lshdup.base.params import AcrossParams
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import count_of, printable
-from lshdup.compare.keep_by import read_values
-from lshdup.compare.keep_rules import folder_above, list_named
+from lshdup.collection.keep_by import read_values
+from lshdup.collection.keep_rules import folder_above, list_named
 from lshdup.errors import RERUN, InputError, ParameterError
-from lshdup.params import AcrossParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.records import ARCHIVES
 

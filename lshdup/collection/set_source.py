@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.memory import rows_of
+from lshdup.base.params import LONGEST
 from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
@@ -15,7 +16,6 @@ from lshdup.collection.collection import Collection
 from lshdup.compare.sides import Side, expect_nothing
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
-from lshdup.params import LONGEST
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, fingerprint_sets, shingle_hash
 from lshdup.sources.text_batches import cut_by_size
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from lshdup.base.compression import is_lacking
 from lshdup.base.memory import rows_of
+from lshdup.base.params import DocumentParams
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
 from lshdup.collection.collection import Collection
-from lshdup.params import DocumentParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import KnownRecords
 from lshdup.sources.records import Kind, RecordFields, RecordList, SkippedRecord, most_unpacked

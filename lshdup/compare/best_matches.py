@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import BandParams, PairParams
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.compare.comparing import compare, meet
@@ -17,7 +18,6 @@ from lshdup.compare.sides import Sides
 from lshdup.compare.verification import Verifier
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import NO_BUCKETS, Buckets, PairArrays, documents_to_compare
-from lshdup.params import BandParams, PairParams
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import BandParams, PairParams
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
 from lshdup.compare.results import Index, Matches, Neighbours, PairsFound
@@ -28,7 +29,6 @@ from lshdup.lsh.candidates import (
     candidates_of_each,
     documents_to_compare,
 )
-from lshdup.params import BandParams, PairParams
 
 _I64 = NDArray[np.int64]
 

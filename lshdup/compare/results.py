@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import BandParams, PairParams
 from lshdup.base.ragged import ranges
 from lshdup.compare.scored_pairs import Pairs, Scores
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import NO_BUCKETS, Buckets
-from lshdup.params import BandParams, PairParams
 
 if TYPE_CHECKING:
     from lshdup.compare.clusters import Clusters

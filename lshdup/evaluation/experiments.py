@@ -12,6 +12,7 @@ from statistics import stdev
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import BandParams, PairParams, SketchParams
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.run import Run
 from lshdup.base.wording import significant
@@ -22,7 +23,6 @@ from lshdup.compare.verification import jaccard
 from lshdup.lsh.band_plan import BandPlan, collision_probabilities, half_point_estimate
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import chances_off, estimate, make_signatures
-from lshdup.params import BandParams, PairParams, SketchParams
 
 
 @dataclass(frozen=True)

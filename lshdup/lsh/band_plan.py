@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import MAX_PERMS, BandParams
 from lshdup.errors import ParameterError
-from lshdup.params import MAX_PERMS, BandParams
 
 
 def collision_probability(similarity: float, bands: int, rows: int) -> float:

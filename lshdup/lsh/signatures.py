@@ -12,11 +12,11 @@ from itertools import islice, permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import STORED_SCHEMES, SketchParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run, run_in_parts
 from lshdup.errors import ParameterError
 from lshdup.kernels import sketch as kernels
-from lshdup.params import STORED_SCHEMES, SketchParams
 
 #: Sets that a thread signs together.
 _PIECE = 4096

@@ -5,10 +5,10 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, slices_of
+from lshdup.base.params import PassageParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.kernels.winnowing import keep_marked, mark_hashes, select_anchors
-from lshdup.params import PassageParams
 
 #: With a gap, a run of so many tokens has an anchor: nine of ten words, if every tenth is changed.
 SHORTEST_RUN = 9

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, release_pages, slices_of
+from lshdup.base.params import PassageParams
 from lshdup.base.ragged import offsets_of, ranges
 from lshdup.base.run import Run, run_parts
 from lshdup.kernels.passages import (
@@ -43,7 +44,6 @@ from lshdup.kernels.passages import (
 )
 from lshdup.kernels.sets import order_by_key
 from lshdup.lsh.candidates import NO_ORIGINS
-from lshdup.params import PassageParams
 from lshdup.passages.anchors import Texts
 
 #: Bytes that the sort of one anchor takes, and the most that the sort of a part takes.

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, release_pages
+from lshdup.base.params import PassageParams
 from lshdup.base.ragged import distinct, ranges
 from lshdup.base.run import Run, run_parts
 from lshdup.kernels.sharing import CommonRuns, list_runs, measure_pairs
-from lshdup.params import PassageParams
 from lshdup.passages.anchors import Texts
 from lshdup.passages.finding import AT_ONCE, GROUPS_AT_ONCE, group_anchors, rare_groups
 

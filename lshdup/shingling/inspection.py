@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from lshdup.base.forms import BLANK_LINE, split_parts
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import LONGEST, ShingleParams
 from lshdup.base.ragged import ranges
 from lshdup.kernels import shingles as kernels
 from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import I64, mix64_array
 from lshdup.kernels.text import Cutting
-from lshdup.params import LONGEST, ShingleParams
 from lshdup.shingling.normalization import align_normal_form, char_table, hide_hyphens, normal_form
 from lshdup.shingling.shingler import (
     TOKEN_RULES,
@@ -27,7 +27,7 @@ from lshdup.shingling.shingler import (
     shingle_hash,
     too_long_error,
 )
-from lshdup.sources.text_batches import TextBatch
+from lshdup.text.text_batch import TextBatch
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.forms import BORDER
+from lshdup.base.params import ShingleParams
 from lshdup.base.ragged import offsets_of
 from lshdup.kernels import text as k
 from lshdup.kernels.flags import LEAST_BREAKS, LINES_A_BREAK
-from lshdup.params import ShingleParams
 from lshdup.text.decoding import code_points, utf8_sizes
 
 #: Blocks of scripts without spaces, in which each letter or number is a token of its own, and how

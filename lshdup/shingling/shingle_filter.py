@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import slices_of
+from lshdup.base.params import FilterParams
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run, run_parts
 from lshdup.base.system import blake2b
 from lshdup.kernels import sets as kernels
-from lshdup.params import FilterParams
 
 NO_SHINGLES = np.zeros(0, np.uint64)
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from lshdup.base.forms import MAIL_ENDINGS, PAGE_ENDINGS, Form
 from lshdup.base.frozen import dataclass
 from lshdup.base.mbox import is_mailbox
+from lshdup.base.memory import MOST_HELD, Buffer
+from lshdup.base.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.base.ragged import RaggedSets, ranges
 from lshdup.base.skipped import Reason
 from lshdup.base.system import blake2b
@@ -22,12 +24,10 @@ from lshdup.kernels import text as text_kernels
 from lshdup.kernels.helpers import PADDING
 from lshdup.kernels.shingles import HASH_KEYED, HASH_MIX64, HASH_POLY31, Scratch, ShingleHash
 from lshdup.kernels.text import Cutting
-from lshdup.params import DEFAULT_FORMATS, LONGEST, FormatLimits, ShingleParams
 from lshdup.shingling.normalization import NO_TABLE, char_table, hide_hyphens, normal_form
-from lshdup.sources.files import LARGE, Buffer
-from lshdup.sources.text_batches import TextBatch
 from lshdup.text.decoding import MAGICS, Text, decode, decode_mails, decode_record
 from lshdup.text.mail import HEADER_WINDOW, bare_mail_file, mail_form
+from lshdup.text.text_batch import TextBatch
 
 #: The kernel's rule for each kind of tokens.
 TOKEN_RULES = {
@@ -196,7 +196,7 @@ class ScratchHolder:
         scratch = self._held
         if scratch is None or longest > len(scratch.hashes) - 2 * PADDING:
             self._held = scratch = scratch_arrays(max(longest, 1 << 16))
-        if longest > LARGE:  # A thread does not hold what it seldom needs.
+        if longest > MOST_HELD:  # A thread does not hold what it seldom needs.
             self._held = None
         return scratch
 
@@ -267,7 +267,7 @@ class Shingler:
     Determinism: a set depends on the text and the parameters only.
     Cost: about 1 ns a byte for ASCII words; more for decoding, normalising and parsing.
     Memory: for the longest document, 2 bytes for each of its bytes and 32 for each token (8 times
-    an English text, 34 times a text cut into characters), released at once above LARGE bytes;
+    an English text, 34 times a text cut into characters), released at once above MOST_HELD bytes;
     decoding, normalising and parsing take memory beside it.
     """
 

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from lshdup.base.compression import CHUNK
 from lshdup.base.forms import declare_page
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import Buffer
 from lshdup.base.ragged import StringTable
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
-from lshdup.sources.files import Buffer, Contents, read_spans
+from lshdup.sources.files import Contents, read_spans
 from lshdup.sources.readers import ContentReader, Reader, is_archive, join_contents
 from lshdup.sources.records import (
     LONGEST_NAME,

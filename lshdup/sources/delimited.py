@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.forms import PART
+from lshdup.base.params import LONGEST
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread
 from lshdup.base.wording import count_of
-from lshdup.params import LONGEST
 from lshdup.sources.lines import Parse, ParsedFile, batches_of_lines, find_lines, read_lines
 from lshdup.sources.records import (
     RecordError,

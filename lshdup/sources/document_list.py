@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of, slices_of
+from lshdup.base.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.base.ragged import StringTable, distinct
 from lshdup.base.run import Run
 from lshdup.base.skipped import RecordLocation, SkippedFile
 from lshdup.base.wording import join_names
 from lshdup.errors import RERUN, ArtifactError
-from lshdup.params import DEFAULT_FORMATS, DEFAULT_MAX_BYTES, FormatLimits
 from lshdup.sources.readers import RecordFiles
 from lshdup.sources.records import ARCHIVES, Kind, RecordError, RecordFields, is_integer
 

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import Buffer
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 KERNELS_KNOW_THE_SYSTEM = (
     sys.platform == "linux" and sys.byteorder == "little" and sys.maxsize > 1 << 32
 )
-
-#: Memory for batches of more bytes than this (one large file, then) is given back at once.
-LARGE = 16 << 20
 
 #: Parts of a file with fewer bytes between them are read at once.
 _GAP = 1 << 14
@@ -121,23 +119,6 @@ class Contents(NamedTuple):
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
     failed: Mapping[int, OSError | RecordError] = MappingProxyType({})
-
-
-class Buffer:
-    """Memory that is reused: new pages for every batch would cost as much as reading into them."""
-
-    def __init__(self, dtype: DTypeLike = np.uint8) -> None:
-        self._held = np.empty(0, dtype)
-
-    def room(self, size: int) -> NDArray[Any]:
-        """Return an uninitialised array of shape (size,); unless it is LARGE, it replaces the last
-        one.
-        """
-        if size > LARGE:
-            return np.empty(size, self._held.dtype)
-        if size > len(self._held):
-            self._held = np.empty(size + size // 2, self._held.dtype)
-        return self._held[:size]
 
 
 def read_files(

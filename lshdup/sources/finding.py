@@ -21,12 +21,12 @@ from lshdup.base.atomic import MORE_ROOM, explained, temporary_file, temporary_p
 from lshdup.base.compression import CHUNK, bare_name
 from lshdup.base.forms import PAGE_ENDINGS
 from lshdup.base.mbox import LARGE, is_mailbox_file
+from lshdup.base.params import ACCEPTED_FILE, SPLITS, STDIN, STREAMS, DocumentParams
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped, SkippedFile
 from lshdup.base.wording import count_of, did_you_mean, join_names, printable, quoted
 from lshdup.errors import InputError
-from lshdup.params import ACCEPTED_FILE, SPLITS, STDIN, STREAMS, DocumentParams
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.expansion import KnownRecords, expand_records, list_lines
 from lshdup.sources.files import LOOKED_UP_AT_ONCE, Lookup

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from lshdup.base.forms import declare_mail, looks_like_html
 from lshdup.base.mbox import LOOKAHEAD, bare_mail, find_mails
+from lshdup.base.memory import Buffer
+from lshdup.base.params import SPLITS
 from lshdup.base.ragged import StringTable
 from lshdup.base.skipped import Reason
 from lshdup.base.system import pread, pread_into
-from lshdup.params import SPLITS
-from lshdup.sources.files import Buffer, Contents, read_spans
+from lshdup.sources.files import Contents, read_spans
 from lshdup.sources.readers import ContentReader, Reader
 from lshdup.sources.records import (
     MESSAGE_ID,

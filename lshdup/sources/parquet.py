@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.forms import PART
-from lshdup.base.memory import rows_of
+from lshdup.base.memory import Buffer, rows_of
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.errors import InputError
 from lshdup.kernels import sets as kernels
 from lshdup.kernels.helpers import PADDING
-from lshdup.sources.files import Buffer, Contents
+from lshdup.sources.files import Contents
 from lshdup.sources.records import (
     RecordError,
     RecordList,

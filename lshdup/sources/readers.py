@@ -30,6 +30,8 @@ from lshdup.base.compression import (
     unpack_to,
 )
 from lshdup.base.forms import looks_like_html
+from lshdup.base.memory import Buffer
+from lshdup.base.params import DEFAULT_FORMATS, FormatLimits
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -37,8 +39,7 @@ from lshdup.base.system import pread
 from lshdup.base.wording import quoted
 from lshdup.errors import InputError
 from lshdup.kernels.helpers import PADDING
-from lshdup.params import DEFAULT_FORMATS, FormatLimits
-from lshdup.sources.files import Buffer, Contents, read_spans
+from lshdup.sources.files import Contents, read_spans
 from lshdup.sources.records import (
     Kind,
     RecordError,

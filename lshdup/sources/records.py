@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import DEFAULT_TEXT_FIELD, DocumentParams
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import did_you_mean, join_names, quoted
-from lshdup.params import DEFAULT_TEXT_FIELD, DocumentParams
 
 
 class Kind(enum.IntEnum):

@@ -1,22 +1,22 @@
 """Batches of documents, read into one buffer of text."""
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.forms import Form
-from lshdup.base.frozen import dataclass
+from lshdup.base.memory import Buffer
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, describe_error, find_reason
 from lshdup.kernels.helpers import PADDING
-from lshdup.params import DEFAULT_MAX_BYTES
 from lshdup.sources.document_list import DocumentList, refuse_if
-from lshdup.sources.files import Buffer, Contents, read_files
+from lshdup.sources.files import Contents, read_files
 from lshdup.sources.records import Kind, RecordError
+from lshdup.text.text_batch import TextBatch
 
 #: A batch has few enough documents to feed all threads, and few enough bytes for memory.
 BATCH_DOCUMENTS = 512
@@ -29,62 +29,6 @@ _FORMS = {Kind.HTML_SECTION: Form.PAGE, Kind.PDF_PAGE: Form.OFFICE}
 
 #: Most things in a run.
 _AT_ONCE = 1 << 16
-
-
-@dataclass(frozen=True)
-class TextBatch:
-    """The bytes of m documents, one after the other, in a buffer with room to load past the end.
-
-    indices : int64 array of shape (m,), numbers in the list of documents.
-    names : m names, some with an ending by which their source declares them (`base.forms`).
-    text : uint8 array.
-    starts, lengths : int64 arrays of shape (m,), bytes.
-    skipped : (document, reason, detail) of documents that could not be read.
-    is_text : whether the bytes are UTF-8 from their source, as in records.
-    max_bytes : limit for a document that has to be unpacked.
-    home : the folder that names start from.
-    are_files : whether the documents are whole files, of which some may be mailboxes.
-    form : what the file was read as that texts from their source are of.
-    """
-
-    indices: NDArray[np.int64]
-    names: StringTable
-    text: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    skipped: list[tuple[int, Reason, str]] = field(default_factory=list)
-    is_text: bool = False
-    max_bytes: int = DEFAULT_MAX_BYTES
-    home: bytes = b""
-    are_files: bool = False
-    form: Form = Form.TEXT
-
-    def path(self, position: int) -> bytes | None:
-        """Return the file of a document; None for a text from its source."""
-        if self.is_text:
-            return None
-        return os.path.join(self.home, self.names[position])  # noqa: PTH118 (bytes path)
-
-    def content(self, position: int) -> bytes:
-        """Return the bytes of a document."""
-        start = self.starts[position]
-        return self.text[start : start + self.lengths[position]].tobytes()
-
-    @classmethod
-    def of(
-        cls, indices: Iterable[int], texts: list[bytes], names: list[bytes] | None = None
-    ) -> "TextBatch":
-        """Return a batch of texts in memory; without names, no document is named like HTML."""
-        buffer = bytearray().join([*texts, bytes(PADDING)])
-        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        starts = np.cumsum(lengths) - lengths
-        return cls(
-            np.array(list(indices), np.int64),
-            StringTable.from_strings(names or [b""] * len(texts)),
-            np.frombuffer(buffer, np.uint8),
-            starts,
-            lengths,
-        )
 
 
 def batches(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
-from lshdup.compare.keep_rules import count_marks
+from lshdup.collection.keep_rules import count_marks
 from lshdup.errors import InputError, ParameterError
 from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lshdup.base.forms import PART
+from lshdup.base.params import ACCEPTED_FILE, LONGEST, DocumentParams
 from lshdup.base.wording import join_names, json_line
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import ACCEPTED_FILE, LONGEST, DocumentParams
 from lshdup.sources.document_list import typed_name
 from lshdup.sources.readers import classify_file
 from lshdup.sources.records import Kind, RecordFields, split_fields

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from lshdup.base.params import DEFAULT_MAX_BYTES, BandParams, ShingleParams, SketchParams
 from lshdup.base.wording import count_of
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.params import DEFAULT_MAX_BYTES, BandParams, ShingleParams, SketchParams
 from lshdup.spark import functions as f
 from lshdup.spark import tiles as spark_tiles
 from lshdup.spark.files import as_documents, select_fields

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lshdup.base.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
 from lshdup.base.ragged import StringTable, offsets_of
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -23,12 +24,12 @@ from lshdup.kernels.helpers import PADDING
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.signatures import Sketcher
-from lshdup.params import DEFAULT_MAX_BYTES, ShingleParams, SketchParams
 from lshdup.shingling.shingler import ShingleBatch, Shingler
 from lshdup.sources.jsonlines import parse_record
 from lshdup.sources.parquet import content
 from lshdup.sources.records import RecordError, RecordFields
-from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, cut_by_size
+from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, cut_by_size
+from lshdup.text.text_batch import TextBatch
 
 #: Arrow's record batches; pyarrow is installed only where Spark is.
 Batches = Iterator[Any]

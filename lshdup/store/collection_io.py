@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from lshdup.base.forms import Form
+from lshdup.base.params import FilterParams, ShingleParams, SketchParams
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
 from lshdup.collection.collection import COLUMNS, WHOLE, Collection, ReadingNotes
-from lshdup.params import FilterParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, fingerprint
 from lshdup.sources.document_list import DocumentList, Locations
 from lshdup.sources.readers import RecordFiles

@@ -13,6 +13,7 @@ import numpy as np
 
 from lshdup.base.atomic import PARTS, Folder, note_kept
 from lshdup.base.memory import rows_of, slices_of
+from lshdup.base.params import DocumentParams, ShingleParams, SketchParams
 from lshdup.base.run import Run
 from lshdup.base.wording import count_of
 from lshdup.collection.collect import Previous
@@ -20,7 +21,6 @@ from lshdup.collection.collection import Collection
 from lshdup.collection.filtering import filter_collection
 from lshdup.collection.unchanged import find_known_records, find_still_skipped, find_unchanged
 from lshdup.errors import ArtifactError
-from lshdup.params import DocumentParams, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter, are_same_filters
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import KnownRecords

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import BandParams, ClusterParams, PairParams, PassageParams
 from lshdup.base.run import Run
 from lshdup.base.system import blake2b
 from lshdup.collection.collection import Collection
@@ -20,7 +21,6 @@ from lshdup.errors import ArtifactError
 from lshdup.lsh import band_plan
 from lshdup.lsh.band_table import SignedBandTable
 from lshdup.lsh.candidates import Buckets
-from lshdup.params import BandParams, ClusterParams, PairParams, PassageParams
 from lshdup.store import npz
 from lshdup.store.npz import (
     DAMAGED,

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lshdup.base.atomic import PREFIX, SUFFIX, Folder, describe_obstacle
+from lshdup.base.params import DEFAULT_STORE, ShingleParams, SketchParams
 from lshdup.base.system import hold, is_own, is_read_only, pread, pwrite
 from lshdup.collection.collection import Collection
 from lshdup.errors import RERUN, ArtifactError
-from lshdup.params import DEFAULT_STORE, ShingleParams, SketchParams
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.sources.records import RecordFields
 from lshdup.store import npz

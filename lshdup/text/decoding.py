@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from lshdup.base import compression
 from lshdup.base.forms import BLANK_LINE, PAGE_END, PART, Form, looks_like_html, page_form
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import offsets_of
-from lshdup.base.skipped import Reason
-from lshdup.kernels import flags as kernels
-from lshdup.params import (
+from lshdup.base.params import (
     DEFAULT_FORMATS,
     DEFAULT_MAX_BYTES,
     DEFAULT_SHINGLE,
     FormatLimits,
     ShingleParams,
 )
+from lshdup.base.ragged import offsets_of
+from lshdup.base.skipped import Reason
+from lshdup.kernels import flags as kernels
 from lshdup.text import encodings, html, office_types
 from lshdup.text.mail import bare_mail_file, mail_form
 

@@ -31,8 +31,8 @@ from lshdup.base.mbox import (
     is_of_mail,
     starts_mailbox,
 )
+from lshdup.base.params import ShingleParams
 from lshdup.base.system import blake2b
-from lshdup.params import ShingleParams
 from lshdup.text import html
 from lshdup.text.encodings import WESTERN, look_up_codec
 

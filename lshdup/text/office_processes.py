@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import FormatLimits, ShingleParams
 from lshdup.base.skipped import Reason
 from lshdup.base.system import can_bound_processes
-from lshdup.params import FormatLimits, ShingleParams
 from lshdup.text import office_worker
 
 if TYPE_CHECKING:

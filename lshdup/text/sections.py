@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from lshdup.base import compression
 from lshdup.base.forms import PAGE_END, Form, looks_like_html, page_form
-from lshdup.params import DEFAULT_SHINGLE, FormatLimits, ShingleParams
+from lshdup.base.params import DEFAULT_SHINGLE, FormatLimits, ShingleParams
 from lshdup.text import html, office_types
 from lshdup.text.decoding import decode
 from lshdup.text.mail import mail_form

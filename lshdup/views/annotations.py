@@ -14,9 +14,9 @@ from urllib.parse import quote
 import numpy as np
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import ShingleParams
 from lshdup.base.version import __version__
 from lshdup.base.wording import count_of, decimal, printable
-from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList, find_in_lists

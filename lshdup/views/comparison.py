@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import ShingleParams, SketchParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.wording import count_of
 from lshdup.compare.scored_pairs import contains
 from lshdup.compare.verification import jaccard
 from lshdup.lsh.signatures import Sketcher, estimate
-from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import LocatedText, ShingledText, locate_shingles, locate_tokens
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler

@@ -9,9 +9,9 @@ from itertools import chain
 from typing import TypeVar
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import ShingleParams
 from lshdup.base.run import Run
 from lshdup.base.wording import printable
-from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import LocatedText
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, count_common
 from lshdup.views.comparison import Alignment, SharedTexts, describe_places, extract_passage

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from lshdup.base.forms import visible_text
 from lshdup.base.frozen import dataclass
+from lshdup.base.memory import Buffer
+from lshdup.base.params import ShingleParams
 from lshdup.base.ragged import distinct, offsets_of, ranges
 from lshdup.base.run import Run
-from lshdup.params import ShingleParams
 from lshdup.passages.finding import Passages, TokenRuns
 from lshdup.shingling.inspection import RunLocator, locate_tokens
 from lshdup.shingling.shingler import decode_batch
 from lshdup.sources.document_list import DocumentList
-from lshdup.sources.files import Buffer
 from lshdup.sources.records import Kind
-from lshdup.sources.text_batches import TextBatch, batches, read_batch
+from lshdup.sources.text_batches import batches, read_batch
 from lshdup.text.decoding import Text, find_offsets
+from lshdup.text.text_batch import TextBatch
 
 I64 = NDArray[np.int64]
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from lshdup.base.atomic import replace_file
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import rows_of, slices_of
+from lshdup.base.memory import Buffer, rows_of, slices_of
+from lshdup.base.params import ACCEPTED_FILE, ShingleParams
 from lshdup.base.ragged import distinct
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -30,10 +31,8 @@ from lshdup.collection.equal_files import digest_documents
 from lshdup.compare.results import Neighbours
 from lshdup.compare.scored_pairs import contains, hold_pairs, pack_pairs, unpack_pairs
 from lshdup.errors import InputError, LshdupError, ParameterError
-from lshdup.params import ACCEPTED_FILE, ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.document_list import DocumentList, names_of
-from lshdup.sources.files import Buffer
 from lshdup.sources.text_batches import batches, read_batch
 from lshdup.workspace.lookup import NamedDocument, list_named
 

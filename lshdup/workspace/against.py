@@ -15,22 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.memory import Arrays, slices_of
+from lshdup.base.params import BandParams, ClusterParams, DocumentParams, PairParams, SketchParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.wording import count_of, join_names, quote_command
 from lshdup.collection.collection import Collection
+from lshdup.collection.keep_rules import Preference, preference
 from lshdup.collection.set_source import side_of
 from lshdup.compare.best_matches import BestMatches
 from lshdup.compare.clusters import Clusters
-from lshdup.compare.keep_rules import Preference, preference
 from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import Pairs, take_pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.candidates import NO_BUCKETS, find_exact_duplicates
-from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters
 from lshdup.shingling.shingle_filter import are_same_filters
 from lshdup.sources.finding import check_named

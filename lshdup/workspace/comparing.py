@@ -14,22 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import AcrossParams, BandParams, ClusterParams, PairParams, SketchParams
 from lshdup.base.ragged import distinct
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.collection.collect import EVERY_SET
 from lshdup.collection.collection import Collection
+from lshdup.collection.keep_rules import preference
 from lshdup.collection.origins import find_origins
 from lshdup.collection.set_source import side_of
 from lshdup.collection.shared_documents import match_paths, resolve_paths
 from lshdup.compare.best_matches import BestMatches, find_best_matches
 from lshdup.compare.comparing import compare, separate_pairs, verify
 from lshdup.compare.expand_duplicates import NO_KEYS, ExpandedPairs, expand_copies
-from lshdup.compare.keep_rules import preference
 from lshdup.compare.results import ClustersFound, PairsFound
 from lshdup.compare.sides import Side, Sides
 from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.candidates import NO_ORIGINS, Sieve, candidate_pairs, say_large_bucket
-from lshdup.params import AcrossParams, BandParams, ClusterParams, PairParams, SketchParams
 from lshdup.pipeline import build_index, find_clusters
 from lshdup.sources.document_list import DocumentList, names_of
 from lshdup.store import results_io

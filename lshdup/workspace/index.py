@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import BandParams, PairParams, SketchParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.system import trim_memory
@@ -20,11 +21,10 @@ from lshdup.lsh.band_plan import BandPlan, plan_bands
 from lshdup.lsh.band_table import band_keys
 from lshdup.lsh.candidates import candidates_of, documents_to_compare
 from lshdup.lsh.signatures import Sketcher
-from lshdup.params import BandParams, PairParams, SketchParams
 from lshdup.pipeline import build_index
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes, fingerprint_sets
-from lshdup.sources.text_batches import TextBatch
 from lshdup.store import results_io
+from lshdup.text.text_batch import TextBatch
 from lshdup.workspace.loading import signing
 from lshdup.workspace.lookup import NamedDocument
 from lshdup.workspace.request import Request, merge_params

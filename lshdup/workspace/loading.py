@@ -18,6 +18,15 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import (
+    DEFAULT_STORE,
+    FEW_TOKENS,
+    WHOLE_DOCUMENTS,
+    FilterParams,
+    PairParams,
+    ShingleParams,
+    SketchParams,
+)
 from lshdup.base.ragged import RaggedSets, gather_sets
 from lshdup.base.run import beside, no_progress
 from lshdup.base.wording import count_of
@@ -39,15 +48,6 @@ from lshdup.collection.filtering import build_filter, filter_collection, read_te
 from lshdup.collection.set_source import set_source
 from lshdup.compare.verification import SET_BYTES
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
-from lshdup.params import (
-    DEFAULT_STORE,
-    FEW_TOKENS,
-    WHOLE_DOCUMENTS,
-    FilterParams,
-    PairParams,
-    ShingleParams,
-    SketchParams,
-)
 from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter, find_first_sets
 from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
 from lshdup.sources.expansion import KnownRecords

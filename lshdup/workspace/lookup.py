@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import DEFAULT_FORMATS, ShingleParams
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
@@ -16,12 +17,12 @@ from lshdup.base.system import standard_input
 from lshdup.base.wording import did_you_mean, printable
 from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
-from lshdup.params import DEFAULT_FORMATS, ShingleParams
 from lshdup.shingling.shingler import Shingler, are_ids, decode_batch, fingerprint_sets
 from lshdup.sources.document_list import DocumentList, typed_name
 from lshdup.sources.readers import is_archive
-from lshdup.sources.text_batches import TextBatch, read_batch
+from lshdup.sources.text_batches import read_batch
 from lshdup.text.decoding import Text
+from lshdup.text.text_batch import TextBatch
 from lshdup.workspace.request import merge_params
 
 

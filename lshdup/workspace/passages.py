@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, rows_of, slices_of
+from lshdup.base.params import AcrossParams, PassageParams, ShingleParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.base.wording import count_of
@@ -23,7 +24,6 @@ from lshdup.collection.shared_documents import find_shared
 from lshdup.collection.unchanged import find_still_skipped, find_unchanged
 from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.lsh.candidates import NO_ORIGINS
-from lshdup.params import AcrossParams, PassageParams, ShingleParams
 from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, select
 from lshdup.passages.finding import Passages, find_passages
 from lshdup.passages.sharing import SharingPairs, find_sharing_pairs

@@ -5,8 +5,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lshdup.base.frozen import dataclass
-from lshdup.errors import ArtifactError
-from lshdup.params import (
+from lshdup.base.params import (
     BandParams,
     ClusterParams,
     DocumentParams,
@@ -14,6 +13,7 @@ from lshdup.params import (
     ShingleParams,
     SketchParams,
 )
+from lshdup.errors import ArtifactError
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.compression import NoRoomError, PackedError, TooLongError, unpack_to, unpacked
+from lshdup.base.params import ShingleParams
 from lshdup.base.skipped import Reason
-from lshdup.params import ShingleParams
 from lshdup.text.decoding import decode
 from tests.conftest import ROOT, ZSTD, failing, many, require, write_files
 

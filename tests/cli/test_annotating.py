@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lshdup.cli.columns import ANNOTATIONS
-from lshdup.compare.keep_by import order_by_field
+from lshdup.collection.keep_by import order_by_field
 from tests.conftest import RUN, many, part, require
 from tests.documents import find, write_rows
 

@@ -10,13 +10,13 @@ import pytest
 
 from lshdup.base import atomic
 from lshdup.base.atomic import PARTS, describe_kept, note_kept, replace_file
+from lshdup.base.params import DocumentParams
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import chance, count_of
 from lshdup.cli import main
 from lshdup.cli.console import Console, use_color
 from lshdup.errors import InputError, LshdupError
-from lshdup.params import DocumentParams
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
 from lshdup.sources.rewriting import check_target

@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import pytest
 
-from lshdup.params import ShingleParams
+from lshdup.base.params import ShingleParams
 from tests import reference
 from tests.conftest import ROOT, require, write_files
 from tests.documents import list_tokens, write_rows

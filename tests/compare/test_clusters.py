@@ -16,16 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import pipeline
+from lshdup.base.params import KEEP, ClusterParams, ShingleParams
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
-from lshdup.compare import clusters, keep_rules, leaders, verification
+from lshdup.collection import keep_rules
+from lshdup.compare import clusters, leaders, verification
 from lshdup.compare.expand_duplicates import NO_KEYS
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.compare.sides import Side, Sides
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_table import BandTable
 from lshdup.lsh.candidates import OPEN_SIEVE, Components, SharedBuckets, Sieve
-from lshdup.params import KEEP, ClusterParams, ShingleParams
 from lshdup.shingling.shingler import fingerprint_sets
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
 from lshdup.sources.records import Kind

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lshdup.base.params import BandParams, PairParams, SketchParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.compare.best_matches import find_best_matches
@@ -13,7 +14,6 @@ from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.sides import Fingerprints, Side, Sides
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.signatures import make_signatures
-from lshdup.params import BandParams, PairParams, SketchParams
 from tests.compare.test_pairs import listed
 from tests.conftest import RUN
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import pipeline
+from lshdup.base.params import ClusterParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import clusters, medoids
 from lshdup.compare.expand_duplicates import NO_KEYS
-from lshdup.params import ClusterParams
 from lshdup.workspace.comparing import load_or_find_clusters
 from tests.compare.test_clusters import Made, collections
 from tests.conftest import ROOT, RUN, many, open_index, part, write_files

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.params import ClusterParams, PairParams
 from lshdup.base.ragged import StringTable
 from lshdup.cli.listings.pairs import describe_size
 from lshdup.cli.output import FORMATS, Target, cut_pieces
@@ -16,7 +17,6 @@ from lshdup.compare.expand_duplicates import expand_copies
 from lshdup.compare.scored_pairs import Pairs, gather_pairs
 from lshdup.lsh import candidates
 from lshdup.lsh.candidates import find_exact_duplicates
-from lshdup.params import ClusterParams, PairParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.workspace.comparing import load_or_find_clusters, load_or_find_pairs
 from tests.conftest import RUN, many, open_index, write_files

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.params import ShingleParams
 from lshdup.compare.sides import LEVELS, Fingerprints
-from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler, fingerprint_bytes
-from lshdup.sources.text_batches import TextBatch
+from lshdup.text.text_batch import TextBatch
 from tests import reference
 from tests.conftest import RUN, many
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lshdup.base.params import BandParams, ShingleParams, SketchParams
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.cli.main import lshdup
@@ -23,7 +24,6 @@ from lshdup.evaluation import experiments, histogram, plots
 from lshdup.evaluation.experiments import Experiment
 from lshdup.kernels import sketch as kernels
 from lshdup.lsh import band_plan, band_table
-from lshdup.params import BandParams, ShingleParams, SketchParams
 from lshdup.sources.document_list import DocumentList
 from tests import reference
 from tests.conftest import ROOT, RUN, part, require

@@ -8,9 +8,9 @@ import mmap
 
 import numpy as np
 
+from lshdup.base.memory import Buffer
 from lshdup.shingling.shingler import ScratchHolder, scratch_arrays
-from lshdup.sources.files import Buffer
-from lshdup.sources.text_batches import TextBatch
+from lshdup.text.text_batch import TextBatch
 
 _PAGE = mmap.PAGESIZE
 _CANARY = 0xA5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lshdup.params import ShingleParams
+from lshdup.base.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.text_batches import read_batch
 from tests.documents import find

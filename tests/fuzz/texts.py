@@ -11,13 +11,13 @@ import re
 
 import numpy as np
 
+from lshdup.base.params import ShingleParams
 from lshdup.base.skipped import Reason
 from lshdup.kernels import flags as flag_kernels
 from lshdup.kernels import text as kernels
-from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.text_batches import TextBatch
 from lshdup.text.office_types import recognize_file_type
+from lshdup.text.text_batch import TextBatch
 from tests import reference
 from tests.conftest import ROOT
 from tests.fuzz import Tally, mutated

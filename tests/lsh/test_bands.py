@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.memory import Arrays
+from lshdup.base.params import BandParams, SketchParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.errors import ArtifactError, ParameterError
 from lshdup.kernels import bands as kernels
 from lshdup.lsh import band_plan, band_table, candidates
 from lshdup.lsh.signatures import Sketcher
-from lshdup.params import BandParams, SketchParams
 from tests import reference
 from tests.conftest import RUN
 

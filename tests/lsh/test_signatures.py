@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lshdup.base.params import SketchParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.errors import ParameterError
 from lshdup.kernels.sketch import permuted_minima
 from lshdup.lsh.signatures import Sketcher, estimate, linear_signatures, smallest_prime_from
-from lshdup.params import SketchParams
 from tests import reference
 from tests.conftest import RUN, part
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.params import PassageParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
-from lshdup.params import PassageParams
 from lshdup.passages import finding
 from lshdup.passages.anchors import AnchorKeeper, Anchors, Texts, plan_anchors, plan_grams, select
 from lshdup.passages.finding import Passages, find_passages, find_repeats

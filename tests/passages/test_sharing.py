@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.params import PassageParams
 from lshdup.base.run import Run
-from lshdup.params import PassageParams
 from lshdup.passages import sharing
 from lshdup.passages.anchors import Texts
 from lshdup.passages.sharing import find_cover, find_sharing_pairs

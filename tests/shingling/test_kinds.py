@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from lshdup import NearDuplicates
 from lshdup.base.forms import PART, SEAL, split_parts, visible_text
+from lshdup.base.params import ShingleParams
 from lshdup.base.skipped import Reason
-from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import list_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.text_batches import TextBatch
+from lshdup.text.text_batch import TextBatch
 from tests import reference
 from tests.conftest import many, write_files
 from tests.documents import list_tokens

@@ -8,12 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lshdup.base.forms import PART
+from lshdup.base.params import ShingleParams
 from lshdup.errors import ParameterError
-from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import locate_tokens
 from lshdup.shingling.normalization import IGNORABLE_RANGES, hide_hyphens
 from lshdup.shingling.shingler import Shingler
-from lshdup.sources.text_batches import TextBatch
+from lshdup.text.text_batch import TextBatch
 from tests import reference
 from tests.conftest import many, part
 from tests.documents import list_tokens

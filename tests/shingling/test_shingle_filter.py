@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lshdup import MinHash, NearDuplicates
+from lshdup.base.params import FilterParams, PairParams, ShingleParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
 from lshdup.collection.set_source import set_source
 from lshdup.errors import ParameterError
-from lshdup.params import FilterParams, PairParams, ShingleParams
 from lshdup.pipeline import expand_copies
 from lshdup.shingling import shingle_filter as filters
 from lshdup.shingling.shingle_filter import NO_SHINGLES, ShingleFilter

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.params import ShingleParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.kernels.flags import HAS_HIGH
 from lshdup.kernels.shingles import distinct_values
 from lshdup.kernels.text import DONE, NOT_UTF8
-from lshdup.params import ShingleParams
 from lshdup.shingling.inspection import RunLocator, locate_shingles, locate_tokens
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
-from lshdup.sources.text_batches import TextBatch
+from lshdup.text.text_batch import TextBatch
 from tests import reference
 from tests.conftest import many, part
 from tests.documents import list_tokens

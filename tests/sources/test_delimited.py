@@ -7,9 +7,9 @@ import random
 
 import pytest
 
+from lshdup.base.memory import Buffer
 from lshdup.base.skipped import Reason
 from lshdup.sources import delimited, lines
-from lshdup.sources.files import Buffer
 from lshdup.sources.records import RecordFields, split_fields
 from tests.conftest import WHOLE
 

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from lshdup.base.compression import TooLongError, unpacked
+from lshdup.base.params import ShingleParams
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
-from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import files
 from lshdup.sources.document_list import DocumentList, summarize_docs, typed_name
-from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, TextBatch, batches, read_batch
+from lshdup.sources.text_batches import BATCH_BYTES, BATCH_DOCUMENTS, batches, read_batch
 from lshdup.text.decoding import decode
+from lshdup.text.text_batch import TextBatch
 from tests import reference
 from tests.documents import batch_texts, find, reasons
 

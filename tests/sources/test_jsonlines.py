@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lshdup.base.memory import Buffer
 from lshdup.base.skipped import Reason
 from lshdup.sources import jsonlines, lines
-from lshdup.sources.files import Buffer
 from lshdup.sources.records import RecordError, RecordFields
 
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from lshdup.base.memory import Arrays
+from lshdup.base.params import DocumentParams, PairParams
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason
 from lshdup.collection.set_source import set_source
 from lshdup.errors import ArtifactError
-from lshdup.params import DocumentParams, PairParams
 from lshdup.sources import parquet, readers
 from lshdup.sources.records import RecordError
 from lshdup.sources.text_batches import batches, read_batch

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base.params import DocumentParams, PairParams
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, RecordLocation, Skipped, SkippedFile
-from lshdup.params import DocumentParams, PairParams
 from lshdup.pipeline import expand_copies
 from lshdup.sources import parquet
 from lshdup.sources.finding import find_documents

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lshdup.collection.collection
 from lshdup.base.forms import Form
-from lshdup.params import DocumentParams
+from lshdup.base.params import DocumentParams
 from lshdup.text.html import visible_text
 from lshdup.text.sections import find_sections
 from lshdup.workspace.index import load_or_build_index

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from lshdup.base.forms import visible_text
+from lshdup.base.params import ShingleParams
 from lshdup.base.skipped import Reason
-from lshdup.params import ShingleParams
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources import jsonlines
 from lshdup.sources.records import RecordError, RecordFields

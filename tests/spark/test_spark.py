@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base.params import SPARK_KEEP, BandParams
 from lshdup.errors import InputError, LshdupError
-from lshdup.params import SPARK_KEEP, BandParams
 from lshdup.spark import clusters as spark_clusters
 from lshdup.spark import pipeline as spark_pipeline
 from lshdup.spark import session as spark_session

@@ -10,11 +10,11 @@ import click
 import numpy as np
 import pytest
 
+from lshdup.base.params import SPARK_KEEP, ShingleParams
 from lshdup.cli.commands.spark import settings_of
 from lshdup.cli.main import load_command, lshdup
 from lshdup.errors import InputError, ParameterError
 from lshdup.kernels import bands as kernels
-from lshdup.params import SPARK_KEEP, ShingleParams
 from lshdup.sources.records import RecordFields
 from lshdup.spark import session as spark_session
 from lshdup.spark import tile_workers, workers

@@ -21,10 +21,10 @@ import lshdup.sources.text_batches
 import lshdup.store.memo
 import lshdup.store.npz
 import lshdup.workspace.loading
+from lshdup.base.params import ClusterParams, DocumentParams, PairParams
 from lshdup.base.run import Run
 from lshdup.collection.set_source import SetReader, side_of
 from lshdup.errors import ArtifactError, InputError
-from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store import npz, results_io
 from lshdup.store.store import Store
 from lshdup.workspace.comparing import load_comparison, load_or_find_pairs

@@ -9,8 +9,8 @@ import pytest
 
 import lshdup.sources.text_batches
 import lshdup.store.memo
+from lshdup.base.params import DocumentParams, PairParams
 from lshdup.errors import ArtifactError
-from lshdup.params import DocumentParams, PairParams
 from lshdup.store.store import Store
 from lshdup.workspace.comparing import load_or_find_pairs
 from lshdup.workspace.index import load_or_build_index

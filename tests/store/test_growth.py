@@ -14,8 +14,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, multipl
 
 import lshdup.sources.text_batches
 import lshdup.store.memo
+from lshdup.base.params import ClusterParams, DocumentParams, PairParams
 from lshdup.errors import LshdupError
-from lshdup.params import ClusterParams, DocumentParams, PairParams
 from lshdup.store.memo import Memo
 from lshdup.workspace.comparing import load_comparison, load_or_find_clusters, load_or_find_pairs
 from lshdup.workspace.folders import compare_folders

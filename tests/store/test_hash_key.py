@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 
+from lshdup.base.params import ShingleParams, key_name
 from lshdup.errors import ParameterError
-from lshdup.params import ShingleParams, key_name
 from lshdup.shingling.shingler import Shingler, fingerprint_sets
-from lshdup.sources.text_batches import TextBatch
+from lshdup.text.text_batch import TextBatch
 from tests import reference
 
 KEY = "correct horse battery staple"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from lshdup.base.memory import Arrays
+from lshdup.base.params import ShingleParams
 from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection, ReadingNotes
 from lshdup.errors import ArtifactError
-from lshdup.params import ShingleParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.store import npz
 from lshdup.store.collection_io import would_save_the_same

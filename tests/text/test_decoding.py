@@ -17,8 +17,8 @@ from webencodings.labels import LABELS
 
 from lshdup.api import NearDuplicates
 from lshdup.base.forms import Form, page_form
+from lshdup.base.params import ShingleParams
 from lshdup.base.skipped import Reason
-from lshdup.params import ShingleParams
 from lshdup.text import encodings
 from lshdup.text.decoding import decode, find_offsets
 from tests.conftest import ROOT, killed_behind_segments, many, open_index, write_files

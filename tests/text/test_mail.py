@@ -15,8 +15,8 @@ import pytest
 
 from lshdup.base import mbox
 from lshdup.base.forms import Form, split_parts, visible_text
+from lshdup.base.params import FormatLimits, ShingleParams
 from lshdup.base.skipped import Reason
-from lshdup.params import FormatLimits, ShingleParams
 from lshdup.text import html, mail
 from lshdup.text import office_processes as processes
 from lshdup.text.decoding import decode, decode_record

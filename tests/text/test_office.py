@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from lshdup.base.forms import visible_text
+from lshdup.base.params import FormatLimits, ShingleParams
 from lshdup.base.skipped import Reason
 from lshdup.cli.main import main
-from lshdup.params import FormatLimits, ShingleParams
 from lshdup.text import office_processes as office_text
 from lshdup.text import office_worker
 from lshdup.text.decoding import decode
@@ -393,7 +393,7 @@ def test_processes_end_with_the_program(doubled, tmp_path):
     script = f"""
 import sys, threading, time
 sys.path.insert(0, {folder!r})
-from lshdup.params import FormatLimits
+from lshdup.base.params import FormatLimits
 from lshdup.text import office_processes as office_text
 limits, hangs = FormatLimits(0.5), len(sys.argv) > 1
 office_text.extract(b'%PDF', 'pdf', limits)

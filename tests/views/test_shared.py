@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lshdup.base.params import FilterParams, ShingleParams
 from lshdup.base.wording import decimal
-from lshdup.params import FilterParams, ShingleParams
 from lshdup.shingling.inspection import locate_shingles
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.views.changes import ALIKE, MOVED_AWAY, MOVED_HERE

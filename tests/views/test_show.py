@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.params import ShingleParams, SketchParams
 from lshdup.kernels.differences import align, heaviest_chain
-from lshdup.params import ShingleParams, SketchParams
 from lshdup.shingling.inspection import locate_tokens, number_repeats
 from lshdup.shingling.shingler import Shingler
 from lshdup.views import comparison

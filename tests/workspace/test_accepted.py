@@ -11,8 +11,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lshdup.compare.keep_rules import preference
-from lshdup.params import ACCEPTED_FILE, ClusterParams, DocumentParams, PairParams, ShingleParams
+from lshdup.base.params import (
+    ACCEPTED_FILE,
+    ClusterParams,
+    DocumentParams,
+    PairParams,
+    ShingleParams,
+)
+from lshdup.collection.keep_rules import preference
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.accepted import Accepted, definition_of, find_accepted, make_line, read_prints
 from lshdup.workspace.against import find_clusters_against

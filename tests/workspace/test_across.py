@@ -17,9 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.params import (
+    AcrossParams,
+    ClusterParams,
+    DocumentParams,
+    PairParams,
+    PassageParams,
+)
 from lshdup.collection.origins import find_origins
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import AcrossParams, ClusterParams, DocumentParams, PairParams, PassageParams
 from lshdup.workspace.passages import load_or_find_passages
 from lshdup.workspace.request import Request
 from tests.conftest import RUN, many, open_comparison, open_workspace, part, require, write_files

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lshdup.base.params import PairParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.compare import verification
 from lshdup.compare.expand_duplicates import expand_copies
@@ -20,7 +21,6 @@ from lshdup.compare.sides import Side, Sides
 from lshdup.compare.verification import Verifier
 from lshdup.lsh import band_table, candidates
 from lshdup.lsh.candidates import candidate_pairs
-from lshdup.params import PairParams
 from tests import reference
 from tests.conftest import RUN, many, open_comparison, part, write_files
 

@@ -16,8 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from lshdup.base.params import ShingleParams
 from lshdup.errors import LshdupError
-from lshdup.params import ShingleParams
 from lshdup.workspace.accepted import Accepted, Review, definition_of, load_accepted
 
 WORDS = definition_of(ShingleParams(k=5, bag=True, min_tokens=9))

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lshdup.base.memory import Buffer
+from lshdup.base.params import BandParams, ClusterParams, DocumentParams, PairParams
 from lshdup.base.skipped import Reason
 from lshdup.collection.equal_files import digest_documents
 from lshdup.compare.best_matches import find_best_matches
 from lshdup.compare.comparing import compare
 from lshdup.compare.sides import Fingerprints, Side, Sides
-from lshdup.params import BandParams, ClusterParams, DocumentParams, PairParams
-from lshdup.sources.files import Buffer
 from lshdup.sources.finding import find_documents
 from lshdup.workspace.comparing import load_comparison
 from lshdup.workspace.loading import load_whole_documents

@@ -8,9 +8,9 @@ import pytest
 
 import lshdup.store.store
 import lshdup.workspace.workspace
+from lshdup.base.params import PairParams
 from lshdup.errors import ArtifactError
 from lshdup.lsh.band_table import SignedBandTable
-from lshdup.params import PairParams
 from lshdup.workspace.comparing import load_or_find_pairs
 from tests.base.test_arrays import is_mapped
 from tests.conftest import open_index, write_files

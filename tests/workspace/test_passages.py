@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base.params import DocumentParams, PassageParams
 from lshdup.errors import ArtifactError
-from lshdup.params import DocumentParams, PassageParams
 from lshdup.store import npz
 from lshdup.store.results_io import load_passages
 from lshdup.store.store import Store

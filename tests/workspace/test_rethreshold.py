@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lshdup.base.params import BandParams, PairParams
 from lshdup.compare import verification
 from lshdup.compare.results import PairsFound, StoredPairs
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.params import BandParams, PairParams
 from lshdup.workspace.comparing import load_or_find_pairs
 from tests import reference
 from tests.conftest import RUN, open_index

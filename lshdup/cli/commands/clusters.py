@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from lshdup.base.params import LINKAGES, ClusterParams
 from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
@@ -24,7 +25,6 @@ from lshdup.cli.options import (
 from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
-from lshdup.params import LINKAGES, ClusterParams
 
 
 @list_columns("clusters", "clusters-names")

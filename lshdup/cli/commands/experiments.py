@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import BandParams, SketchParams
 from lshdup.base.wording import Cell, count_of, significant
 from lshdup.cli.columns import SHARE, Columns, columns_of
 from lshdup.cli.console import Console
@@ -32,7 +33,6 @@ from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, list_outputs, open_session
 from lshdup.cli.types import Listed, ParamType, Share
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import BandParams, SketchParams
 
 if TYPE_CHECKING:
     import numpy as np

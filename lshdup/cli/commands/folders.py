@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import ClusterParams
 from lshdup.base.wording import count_of
 from lshdup.cli.columns import columns_of
 from lshdup.cli.help import define, option
@@ -22,7 +23,6 @@ from lshdup.cli.options import (
 from lshdup.cli.output import PIECE_ROWS, OutputOptions, Piece, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
-from lshdup.params import ClusterParams
 
 if TYPE_CHECKING:
     from lshdup.compare.folders import FolderPairs

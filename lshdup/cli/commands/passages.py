@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lshdup.base.params import TOKENS, ClusterParams, PassageParams
 from lshdup.cli import removal
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
@@ -29,7 +30,6 @@ from lshdup.cli.output import format_of, make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath, Share
 from lshdup.errors import ParameterError
-from lshdup.params import TOKENS, ClusterParams, PassageParams
 
 if TYPE_CHECKING:
     from lshdup.sources.document_list import DocumentList

@@ -10,6 +10,13 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 import click
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import (
+    ACCEPTED_FILE,
+    DEFAULT_MAX_BYTES,
+    STDIN,
+    WHOLE_DOCUMENTS,
+    PassageParams,
+)
 from lshdup.base.system import standard_input
 from lshdup.base.wording import chance, count_of, printable
 from lshdup.cli.columns import Columns, columns_of
@@ -32,7 +39,6 @@ from lshdup.cli.output import OutputOptions, Target, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError, ParameterError
-from lshdup.params import ACCEPTED_FILE, DEFAULT_MAX_BYTES, STDIN, WHOLE_DOCUMENTS, PassageParams
 
 if TYPE_CHECKING:
     from lshdup.base.wording import Cell
@@ -310,13 +316,12 @@ def _answer_lines(session: Session, indexed: "IndexedCollection", options: Query
     """Answer the lines of standard input that have come, before others are read; return the exit
     code.
     """
-    from lshdup.api.index import Index
-    from lshdup.api.layers import Layer
+    from lshdup.base.params import Params
     from lshdup.compare.sides import LEVELS
-    from lshdup.params import Params
+    from lshdup.workspace.layers import Layer, find_in_layers
 
     run, collection, console = session.run, indexed.collection, session.console
-    index = Index(run, Params(bands=indexed.params), Layer(run, collection, indexed.index))
+    layer, params = Layer(run, collection, indexed.index), Params(bands=indexed.params)
     wanted = LEVELS[LEVELS.index(options.same) :]
     before = asked = found = failed = 0
     with Target().stream() as out:
@@ -327,11 +332,17 @@ def _answer_lines(session: Session, indexed: "IndexedCollection", options: Query
                 if line.strip()
             ]
             before += len(lines)
-            near = iter(index.query_many([each.pop("text") for each in read if "text" in each]))
+            texts = {str(at): each.pop("text") for at, each in enumerate(read) if "text" in each}
+            counts, *columns = find_in_layers([layer], layer.sign(texts).side, params)
+            number = iter(counts.tolist())
+            near = zip(*(column.tolist() for column in columns), strict=True)
             for answer in read:
                 if "error" not in answer:
                     # As in the listing, of which `same` is null if neither is.
-                    listed = (each._asdict() | {"same": each.same or None} for each in next(near))
+                    listed = (
+                        {"name": name, "similarity": score, "same": same or None, "verified": how}
+                        for name, score, same, how in [*islice(near, next(number))]
+                    )
                     some = (each for each in listed if each["same"] in wanted)
                     answer["matches"] = [*islice(some, options.top)]
                 out.write(json.dumps(answer).encode() + b"\n")
@@ -370,14 +381,14 @@ def _read_line(number: int, line: bytes, collection: "Collection") -> dict[str, 
             given = {"text": given}
         if type(given.get("id")) in (str, int):  # Not true and false.
             read["id"] = given["id"]
-        check_text(f"line {number}", given["text"], collection.shingle)
+        read["text"] = check_text(f"line {number}", given["text"], collection.shingle)
     except InputError as error:
         return read | {"error": error.message}
     except (ValueError, RecursionError) as error:
         return read | {"error": f"line {number} is no JSON: {error}"}
     except (KeyError, AttributeError):
         return read | {"error": f'line {number} is neither {{"text": …}} nor a string'}
-    return read | {"text": given["text"]}
+    return read
 
 
 # --- what is no duplicate ---

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import click
 
+from lshdup.base.params import ClusterParams, ShingleParams
 from lshdup.cli.help import define, plain_option, refuse
 from lshdup.cli.options import (
     ShowOptions,
@@ -19,7 +20,6 @@ from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
-from lshdup.params import ClusterParams, ShingleParams
 
 #: Options that hold for two documents only.
 _OF_TWO_DOCUMENTS = ("layout", "context", "by_lines", "shingles", "shared", "measure")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import KEEP, SPARK_KEEP, BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.base.wording import count_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, option, plain_option, stack
@@ -24,7 +25,6 @@ from lshdup.cli.options import (
 )
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
-from lshdup.params import KEEP, SPARK_KEEP, BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.workspace.request import merge_params
 
 if TYPE_CHECKING:

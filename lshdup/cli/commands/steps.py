@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import ShingleParams
 from lshdup.base.wording import Cell
 from lshdup.cli.columns import columns_of
 from lshdup.cli.help import amend, define, plain_option, stack
@@ -26,7 +27,6 @@ from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
 from lshdup.errors import InputError
-from lshdup.params import ShingleParams
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection

@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Meta
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import LONGEST, BandParams, PairParams, PassageParams
 from lshdup.base.run import Progress
 from lshdup.base.wording import Cell, count_of, printable
 from lshdup.cli.columns import COMPARISON, COUNT, LISTINGS, NAME, TEXT, Type
@@ -31,7 +32,6 @@ from lshdup.collection.set_source import side_of
 from lshdup.compare.sides import LEVELS, Sides
 from lshdup.errors import InputError, ParameterError
 from lshdup.lsh.band_plan import plan_bands
-from lshdup.params import LONGEST, BandParams, PairParams, PassageParams
 from lshdup.passages.finding import find_passages
 from lshdup.shingling.inspection import LocatedText, locate_tokens
 from lshdup.views import comparison

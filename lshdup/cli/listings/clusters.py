@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import ClusterParams
 from lshdup.base.wording import count_of, printable
 from lshdup.cli import removal
 from lshdup.cli.columns import TEXT, columns_of
@@ -26,7 +27,6 @@ from lshdup.collection.name_lists import (
 )
 from lshdup.compare.clusters import ClusterListing, list_clusters
 from lshdup.compare.results import ClustersFound
-from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList
 from lshdup.views.mails import Mails
 from lshdup.workspace import removals

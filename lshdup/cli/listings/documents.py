@@ -10,6 +10,7 @@ import numpy as np
 from rich.text import Text
 
 from lshdup.base.forms import visible_text
+from lshdup.base.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.base.wording import Cell, count_of, decimal, join_names, printable
 from lshdup.cli.columns import COMPARISON, DOCUMENT, Columns, columns_of
 from lshdup.cli.layouts import common_folder, fold_cell, groups
@@ -19,7 +20,6 @@ from lshdup.cli.output import Target, print_rows
 from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
-from lshdup.params import ClusterParams, ShingleParams, SketchParams
 from lshdup.shingling.inspection import LocatedText, list_shingles, locate_tokens
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.views.changes import ADDED, ALIKE, REMOVED

@@ -7,6 +7,7 @@ from itertools import chain
 
 import numpy as np
 
+from lshdup.base.params import ClusterParams
 from lshdup.base.wording import Cell, count_of, decimal, printable
 from lshdup.cli.columns import columns_of
 from lshdup.cli.layouts import fold_cell
@@ -17,7 +18,6 @@ from lshdup.cli.session import Session
 from lshdup.collection.collection import Collection
 from lshdup.collection.set_source import set_source
 from lshdup.errors import InputError
-from lshdup.params import ClusterParams
 from lshdup.sources.document_list import typed_name
 from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.folders import (

@@ -13,6 +13,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import ClusterParams, PassageParams, ShingleParams
 from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.base.version import __version__
@@ -26,6 +27,7 @@ from lshdup.cli.messages import describe_rule, find_empty, warn_of_changes
 from lshdup.cli.options import ReportOptions
 from lshdup.cli.output import Target
 from lshdup.cli.session import Session
+from lshdup.collection.keep_rules import preference
 from lshdup.collection.name_lists import names_to_keep
 from lshdup.collection.set_source import set_source
 from lshdup.compare.clusters import (
@@ -34,12 +36,10 @@ from lshdup.compare.clusters import (
     expand_clusters,
     rank_documents,
 )
-from lshdup.compare.keep_rules import preference
 from lshdup.errors import InputError
 from lshdup.evaluation.histogram import list_thresholds
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.candidates import documents_to_compare
-from lshdup.params import ClusterParams, PassageParams, ShingleParams
 from lshdup.shingling.inspection import locate_shingles, locate_tokens
 from lshdup.sources.document_list import DocumentList
 from lshdup.views import html

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.atomic import check_writable
 from lshdup.base.frozen import dataclass
+from lshdup.base.params import ClusterParams
 from lshdup.base.ragged import distinct
 from lshdup.base.wording import Cell, count_of
 from lshdup.cli import removal
@@ -40,14 +41,13 @@ from lshdup.cli.output import (
     print_rows,
 )
 from lshdup.cli.session import Session
+from lshdup.collection.keep_rules import preference
 from lshdup.collection.name_lists import name_documents
 from lshdup.compare.expand_duplicates import ExpandedPairs
-from lshdup.compare.keep_rules import preference
 from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import Scores
 from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
-from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, find_in_lists, names_of
 from lshdup.sources.patterns import find_repository
 from lshdup.views.mails import Mails

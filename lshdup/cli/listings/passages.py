@@ -9,6 +9,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import ClusterParams, PassageParams
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
@@ -18,9 +19,8 @@ from lshdup.cli.columns import columns_of
 from lshdup.cli.options import PassagesOptions
 from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
 from lshdup.cli.session import Session
-from lshdup.compare.keep_rules import preference
+from lshdup.collection.keep_rules import preference
 from lshdup.compare.scored_pairs import unpack_pairs
-from lshdup.params import ClusterParams, PassageParams
 from lshdup.passages.anchors import plan_anchors
 from lshdup.passages.cutting import write_cut
 from lshdup.passages.finding import Passages, TokenRuns, find_repeats

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Key, rows_of
+from lshdup.base.params import ClusterParams
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
-from lshdup.compare.keep_by import order_by_field
+from lshdup.collection.keep_by import order_by_field
 from lshdup.errors import ParameterError
-from lshdup.params import ClusterParams
 from lshdup.sources.document_list import DocumentList, Locations, typed_name
 from lshdup.sources.patterns import FEW_NAMES, Patterns
 from lshdup.sources.records import ARCHIVES, Kind

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.params import STORED_SCHEMES, BandParams, Params
 from lshdup.base.ragged import RaggedSets, StringTable
 from lshdup.base.run import Run
 from lshdup.collection.collect import sketch_collection
@@ -24,13 +25,16 @@ from lshdup.collection.from_texts import collect_checked
 from lshdup.collection.set_source import side_of
 from lshdup.compare.comparing import find_matches, find_neighbours
 from lshdup.compare.results import Index, Matches
-from lshdup.compare.sides import Side, Sides
+from lshdup.compare.sides import LEVELS, Fingerprints, Side, Sides
 from lshdup.errors import ParameterError
 from lshdup.lsh.band_plan import plan_bands
 from lshdup.lsh.candidates import documents_to_compare
-from lshdup.params import STORED_SCHEMES, BandParams
 from lshdup.pipeline import build_index
 from lshdup.sources.document_list import DocumentList, split_by_list
+
+#: What the columns of matches say.
+SAME = np.array([word or "" for word in LEVELS], object)
+VERIFIED = np.array(["exact", "estimate"], object)
 
 #: Documents of a layer that takes further ones.
 SMALL = 64
@@ -237,3 +241,31 @@ class Layer:
             made.signatures, None, expect, find_existing,
         )  # fmt: skip
         return cls(run, made, side=side)
+
+
+def find_in_layers(
+    layers: Sequence[Layer], left: Side, params: Params, itself: tuple[int, int] = (-1, -1)
+) -> list[NDArray[Any]]:
+    """Return how many documents are near each document of a side, and of each of these, its name,
+    its similarity, whether it is the SAME, and how it is VERIFIED.
+
+    itself : the layer of the only document of the side, and its number there, if it has one.
+    """
+    parts, first, q = [], 0, len(left.sizes)
+    for number, layer in enumerate(layers):
+        own = itself[1] if number == itself[0] else -1
+        found = layer.find(left, params.bands, params.pairs.measure, own)
+        rows, prints = found.documents, layer.side.prints
+        assert left.prints is not None
+        assert prints is not None
+        there = Fingerprints(prints.byte_prints[rows], prints.text_prints[rows])
+        both = Fingerprints.concatenate([left.prints, there])
+        levels = both.compare(found.left, np.arange(q, q + len(rows)))
+        names = np.array(layer.names(rows), object)
+        parts.append((found.left, rows + first, names, found.similarity, levels, found.estimated))
+        first += len(layer.removed)
+    of, rows, *columns = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((rows, -columns[1], of))
+    names, similarity, levels, estimated = (column[order] for column in columns)
+    verified = VERIFIED[estimated.astype(np.int64)]
+    return [np.bincount(of, minlength=q), names, similarity.real, SAME[levels], verified]
