@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of
-from lshdup.base.ragged import distinct, ranges
+from lshdup.base.ragged import cut_offsets, distinct, offsets_of, ranges
 from lshdup.base.run import Run
 from lshdup.compare.scored_pairs import (
     Columns,
@@ -24,6 +24,7 @@ from lshdup.compare.scored_pairs import (
     gather_pairs,
     hold_pairs,
     pack_pairs,
+    pack_unordered,
     unpack_pairs,
 )
 from lshdup.lsh.candidates import PairArrays
@@ -67,7 +68,7 @@ class ExpandedPairs:
         """Return of which of these pairs the similarity is an estimate: bool array."""
         of = self._classes.duplicate_of if self._classes is not None else None
         a, b = (left, right) if of is None else (of[left], of[right])
-        return contains(self._estimated, pack_pairs(np.minimum(a, b), np.maximum(a, b)))
+        return hold_pairs(self._estimated, a, b)
 
     def pieces(self) -> Iterator[Columns]:
         """Yield all pairs in order: (left, right, similarity), uint32 and uint32 arrays and scores.
@@ -209,8 +210,7 @@ def expand_copies(
                 pairs = pairs.where(run, lambda a, b: ~hold_pairs(keys, a, b))
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
-        low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
-        pairs = _with_copies(run, pairs, pack_pairs(low, high))
+        pairs = _with_copies(run, pairs, pack_unordered(copies, beside[copies]))
         return ExpandedPairs(len(pairs), pairs, None, estimated, NO_KEYS)
     classes, within = _Classes.of(run, duplicate_of, sizes), 0
     if across is None:
@@ -308,7 +308,7 @@ class _Classes:
         b = self.members(self.starts[right[of_pair]] + step % others)
         once = (left != right)[of_pair] | (a < b)
         a, b, of_pair = a[once], b[once], of_pair[once]
-        keys, values = pack_pairs(np.minimum(a, b), np.maximum(a, b)), similarity[of_pair]
+        keys, values = pack_unordered(a, b), similarity[of_pair]
         if self.set_sizes is not None:
             keys = np.where(self.differ_in_size(a, b), pack_pairs(a, b), keys)
         order = np.lexsort((keys, -values))
@@ -335,16 +335,11 @@ class _Classes:
                 np.add.at(partners, own, self.sizes[other])
         first = self.duplicate_of
         lefts = arrays.where(n, lambda some: partners[first[some]] > 0)
-        ends = arrays.compute(len(lefts), np.int64, lambda some: partners[first[lefts[some]]])
-        np.cumsum(ends, out=ends)
-        start = 0
-        while start < len(lefts):
-            before = ends[start - 1] if start else 0
-            end = max(start + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
-            found = np.concatenate([self._after(lefts[start:end], each) for each in tables])
+        counts = arrays.compute(len(lefts), np.int64, lambda some: partners[first[lefts[some]]])
+        for some in cut_offsets(offsets_of(counts, arrays), PIECE):
+            found = np.concatenate([self._after(lefts[some], each) for each in tables])
             found.sort()
             yield unpack_pairs(found)
-            start = end
 
     def _after(self, documents: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the pairs of each document with later ones of the classes paired with its own, or
