@@ -16,7 +16,7 @@ from tests.running import as_variables, clean_environment, run_program
 SIZES = {
     "collection.batches.BYTES_AT_ONCE": 4096, "collection.annotating._PIECE": 3,
     "collection.filtering._PIECE": 4, "collection.name_lists._PIECE": 4,
-    "collection.collect._AT_ONCE": 4, "collection.set_source._BYTES_AT_ONCE": 4096,
+    "collection.set_source._BYTES_AT_ONCE": 4096,
     "cli.output.PIECE_ROWS": 4, "cli.output.PIECE_MAILS": 2, "cli.output._MOST_NAMES": 3,
     "collection.keep_rules._PIECE": 4, "compare.medoids.PIECE": 4, "compare.clusters._PIECE": 4,
     "compare.expand_duplicates.PIECE": 4, "compare.folders._AT_ONCE": 4,
