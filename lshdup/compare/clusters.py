@@ -353,8 +353,7 @@ def _by_position(run: Run, pairs: Pairs, ordered: NDArray[np.int64], n: int) -> 
 
 
 def _is_at_least(score: Scores, threshold: float, some: slice) -> NDArray[np.bool_]:
-    enough: NDArray[np.bool_] = score[some] >= threshold
-    return enough
+    return score[some] >= threshold
 
 
 def _select(run: Run, columns: Columns, condition: Callable[[slice], NDArray[np.bool_]]) -> Columns:

@@ -98,8 +98,7 @@ def min_shared_sizes(sizes: NDArray[np.int64], threshold: float, measure: str) -
 
     def are_too_few() -> NDArray[np.bool_]:
         together = sizes if measure == "containment" else 2 * sizes - least
-        few: NDArray[np.bool_] = least / np.maximum(together, 1) < threshold
-        return few
+        return least / np.maximum(together, 1) < threshold
 
     while (is_less := are_too_few()).any():
         least += is_less

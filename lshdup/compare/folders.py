@@ -59,8 +59,7 @@ class FolderTree:
 
     def holds(self, upper: _I64, lower: _I64) -> NDArray[np.bool_]:
         """Return whether `upper` is a folder above `lower`, or the same: bool array."""
-        is_above: NDArray[np.bool_] = (upper <= lower) & (lower < self.ends[upper])
-        return is_above
+        return (upper <= lower) & (lower < self.ends[upper])
 
     def meet(self, a: _I64, b: _I64) -> _I64:
         """Return the deepest folder that holds both: int64 array."""
@@ -86,8 +85,7 @@ class FolderTree:
         """Return the sum of the values of each folder and all below it; uint64 values wrap."""
         sums = np.zeros(len(values) + 1, values.dtype)
         np.cumsum(values, out=sums[1:])
-        below: NDArray[Any] = sums[self.ends] - sums[:-1]
-        return below
+        return sums[self.ends] - sums[:-1]
 
 
 #: Entries of folders that are looked at together; and pairs of folders.
