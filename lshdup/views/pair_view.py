@@ -68,13 +68,11 @@ class Differences:
     variants : by kept document: (before, passage, after, text, members), from the beginning to the
         end of the kept document, and the most frequent of a passage first.
     without : why a pair has no segments; under None for all other pairs.
-    size : bytes of all texts, about.
     """
 
     segments: dict[tuple[int, int], list[Segment]] = dataclasses.field(default_factory=dict)
     variants: dict[int, list[Alternative]] = dataclasses.field(default_factory=dict)
     without: dict[tuple[int, int] | None, str] = dataclasses.field(default_factory=dict)
-    size: int = 0
 
 
 def find_differences(
@@ -109,8 +107,8 @@ def find_differences(
                 continue
             texts = align(a, b)
             segments = list(_find_segments(texts, context, NOUNS[params.tokens]))
-            found.size += _size_of(text for _, *every in segments for text in every)
-            if found.size > room:
+            room -= _size_of(text for _, *every in segments for text in every)
+            if room < 0:
                 found.without[None] = "the page would be too large; --differences N takes N"
                 is_full = True
                 break
@@ -121,7 +119,7 @@ def find_differences(
         if compared > 1 and not isinstance(a, str):
             variants = collector.variants()[:_VARIANTS]
             found.variants[kept] = [_alternative(a, each, around) for each in variants]
-            found.size += _size_of(chain.from_iterable(found.variants[kept]))
+            room -= _size_of(chain.from_iterable(found.variants[kept]))
         if is_full:
             break
     return found
@@ -131,16 +129,15 @@ class VariantCollector:
     """The variants of one kept document, collected member by member."""
 
     def __init__(self) -> None:
-        self._texts: dict[tuple[int, int, bytes], str] = {}
-        self._members: dict[tuple[int, int, bytes], list[int]] = {}
+        self._found: dict[tuple[int, int, bytes], tuple[str, list[int]]] = {}
 
     def add(self, position: int, texts: Alignment) -> None:
         """Add a member by its alignment with the kept document."""
         for start, end, b_start, b_end in _list_edits(texts):
             key = start, end, texts.b.tokens[b_start:b_end].tobytes()
-            if key not in self._texts:
-                self._texts[key] = extract_passage(texts.b, b_start, b_end)
-            self._members.setdefault(key, []).append(position)
+            if key not in self._found:
+                self._found[key] = extract_passage(texts.b, b_start, b_end), []
+            self._found[key][1].append(position)
 
     def variants(self) -> list[Variant]:
         """Return the variants in the order of the kept document, the most frequent first.
@@ -150,7 +147,8 @@ class VariantCollector:
         place and added in another.
         """
         found = (
-            Variant(*key[:2], text, tuple(self._members[key])) for key, text in self._texts.items()
+            Variant(start, end, text, tuple(members))
+            for (start, end, _), (text, members) in self._found.items()
         )
         return sorted(found, key=lambda each: (each.start, each.end, -len(each.members), each.text))
 

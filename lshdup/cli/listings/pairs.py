@@ -197,7 +197,7 @@ def describe_size(lists: Sequence[DocumentList], total: int) -> str:
 
 def _find(listing: Listing, columns: Columns) -> "Iterator[Annotation]":
     """Yield the pairs with the longest passage of each."""
-    from lshdup.views.annotations import Annotation, PassageFinder, Place, describe_likeness
+    from lshdup.views.annotations import NO_PASSAGE, Annotation, PassageFinder, Place
 
     lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
     finder = PassageFinder(lists, listing.opened.here.shingle)
@@ -212,15 +212,11 @@ def _find(listing: Listing, columns: Columns) -> "Iterator[Annotation]":
         if times is None or times[pair[1]] >= times[pair[0]]:
             named.reverse()
         (here, here_name), (other, other_name) = named
-        found = None if of_bytes else finder.find(here, other)
-        lines = (None, None) if found is None else (found.a, found.b)
         yield Annotation(
-            Place(here_name, _path(lists, here), lines[0]),
-            Place(other_name, _path(lists, other), lines[1]),
+            Place(here_name, _path(lists, here)),
+            Place(other_name, _path(lists, other)),
             numbers,
-            describe_likeness(numbers),
-            "" if found is None else found.text,
-            0 if found is None else found.tokens,
+            NO_PASSAGE if of_bytes else finder.find(here, other),
             "-".join(sorted(f"{int(texts[each]):016x}" for each in pair)),
         )
 
