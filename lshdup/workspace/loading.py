@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,7 +249,10 @@ def load_whole_documents(*sides: tuple[Workspace, Request]) -> list[Collection]:
     """
     least, made = sides[0][1].given.get("min_bytes", 1), list[Collection]()
     if not sides[0][1].documents:
-        return [leave_out_small(_load_last_files(*sides[0]), least)]
+        run, request = sides[0]
+        last = _load_artifact(run, request, "bytes")
+        request.accept(last.documents, True)
+        return [leave_out_small(last, least)]
     requests = []
     for run, request in sides:
         most = request.given.get("max_bytes", sys.maxsize)
@@ -271,15 +273,6 @@ def load_whole_documents(*sides: tuple[Workspace, Request]) -> list[Collection]:
         made.append(leave_out_small(found, least))
         first += len(documents)
     return made
-
-
-def _load_last_files(run: Workspace, request: Request) -> Collection:
-    """Load bytes.npz."""
-    last = run.store.load_collection("bytes") if run.store is not None else None
-    if last is None:
-        _refuse_nothing(run, "bytes", request)
-    request.accept(last.documents, True)
-    return last
 
 
 # --- the filter that a command requests -----------------------------------------------------------
@@ -472,15 +465,12 @@ def _sign_last(
     save, verify, again : as of `load_signatures`.
     """
     store = run.store
-    if store is None:
-        _refuse_nothing(run, "signatures", request)
+    if store is None or (store.current() == "signatures" and not again):
+        last = _load_artifact(run, request, "signatures", verify=verify)
+        wanted = read_filter_request(run, request, last.shingle, last)
+        _check_signatures(last, request, wanted)
+        return last
     signatures = store.load_collection("signatures", verify=verify)
-    if store.current() == "signatures" and not again:
-        if signatures is None:
-            _refuse_nothing(run, "signatures", request)
-        wanted = read_filter_request(run, request, signatures.shingle, signatures)
-        _check_signatures(signatures, request, wanted)
-        return signatures
     whole, _ = _load_or_read_sets(run, request, refuse_lost=save)
     sketch = merge_params(SketchParams, request.given)
     wanted = read_filter_request(run, request, whole.shingle)
@@ -543,9 +533,7 @@ def _load_unfiltered(run: Workspace, request: Request) -> tuple[Collection, Coll
         check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
         sets = load_sets(run, signatures, verify=True)
         return replace(signatures.before_filter, sets=sets), signatures
-    shingles = store.load_collection("shingles") if store is not None else None
-    if shingles is None:
-        _refuse_nothing(run, "shingles", request)
+    shingles = _load_artifact(run, request, "shingles")
     check_conflict("shingles.npz", shingles.shingle, request.given, RERUN)
     return shingles, None
 
@@ -583,10 +571,18 @@ def _load_or_read_sets(
     return collection, signatures
 
 
-def _refuse_nothing(run: Workspace, kind: str, request: Request) -> NoReturn:
+def _load_artifact(
+    run: Workspace, request: Request, kind: str, *, verify: bool = True
+) -> Collection:
+    """Load an artifact of a collection. Raise ArtifactError if there is none, or if it is damaged.
+
+    verify : whether every byte is verified.
+    """
     if run.store is None:
         message = "no documents were named, and --no-store leaves nothing to continue from"
         raise ArtifactError(message, f"{RERUN} (files or folders)")
+    if (collection := run.store.load_collection(kind, verify=verify)) is not None:
+        return collection
     store = run.store.folder
     message = f"there is no {kind}.npz in {store}"
     if request.is_other:
