@@ -246,18 +246,11 @@ def _read_notes(artifact: Artifact, sizes: dict[str, int]) -> ReadingNotes:
 # --- comparison ---------------------------------------------------------------------------------
 
 
-def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
-    """Return whether the artifact of one collection would say the same as that of the other."""
-    if (
-        old.identity != new.identity
-        or old.documents.docs != new.documents.docs
-        or old.documents.has_links != new.documents.has_links
-        or old.documents.record_fields != new.documents.record_fields
-        or (kind == "signatures" and old.sketch != new.sketch)
-        or old.unfiltered_identity != new.unfiltered_identity
-    ):
-        return False
-    # Names, sets and signatures are told apart by the identity.
+def have_equal_lists(old: Collection, new: Collection, kind: str) -> bool:
+    """Return whether the artifacts of two collections with equal headers have equal arrays.
+
+    Names, sets and signatures are told apart by the identity, which the header has.
+    """
     bare = (
         replace(each, columns={}, signatures=None, shingle_filter=None, sets=None)
         for each in (old, new)

@@ -23,7 +23,7 @@ from lshdup.errors import RERUN, ArtifactError
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.sources.records import RecordFields
 from lshdup.store import npz
-from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
+from lshdup.store.collection_io import collection_arrays, have_equal_lists, read_collection
 from lshdup.store.npz import damage_explained, refuse_if
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
@@ -364,32 +364,34 @@ class Store:
         if kind == "shingles" and collection.shingle_filter is not None:
             # The next run may apply another filter.
             collection = collection.before_filter
+        header = self._describe_collection(kind, collection)
         if beside is None and path.exists():
             with contextlib.suppress(ArtifactError):
                 old = self.load_collection(kind, here=True, verify=False)
-                if old is not None and would_save_the_same(old, collection, kind):
+                is_same = old is not None and self._describe_collection(kind, old) == header
+                if old is not None and is_same and have_equal_lists(old, collection, kind):
                     return
         self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
-        documents, sketch = collection.documents, collection.sketch
-        header = self.describe(
-            collection.shingle,
-            sketch if kind in ("signatures", "segment") else None,
-            documents.record_fields,
-            documents.home,
-            collection.shingle_filter,
-        )
-        header["corpus"] = collection.identity
-        header["docs"] = [os.fsdecode(name) for name in documents.docs]
-        header["links"] = documents.has_links
-        if collection.shingle_filter is not None:
-            header["whole"] = collection.unfiltered_identity
         for name, value in (beside or {}).items():
             (arrays if isinstance(value, np.ndarray) else header)[name] = value
         npz.save(
             path, kind, header, arrays,
             before=(lambda: self._keep(kind)) if keep_old else None,
         )  # fmt: skip
+
+    def _describe_collection(self, kind: str, collection: Collection) -> dict[str, Any]:
+        """Return the header of an artifact of a collection."""
+        documents, shingle_filter = collection.documents, collection.shingle_filter
+        sketch = collection.sketch if kind in ("signatures", "segment") else None
+        fields, home = documents.record_fields, documents.home
+        header = self.describe(collection.shingle, sketch, fields, home, shingle_filter)
+        header["corpus"] = collection.identity
+        header["docs"] = [os.fsdecode(name) for name in documents.docs]
+        header["links"] = documents.has_links
+        if shingle_filter is not None:
+            header["whole"] = collection.unfiltered_identity
+        return header
 
     def describe(
         self,

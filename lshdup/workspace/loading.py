@@ -130,7 +130,7 @@ def load_all_sets(run: Workspace, request: Request) -> Collection:
         shingle = merge_params(ShingleParams, request.given)
         wanted = read_filter_request(run, request, shingle)
         documents = find_named(run, request, shingle)
-        collection = _collect(run, request, documents, shingle, EVERY_SET, memo=None)
+        collection, _ = _collect(run, request, documents, shingle, EVERY_SET, is_saved=False)
     else:
         collection, last = _load_or_read_sets(run, request)
         wanted = read_filter_request(run, request, collection.shingle, last)
@@ -145,12 +145,13 @@ def make_shingles(run: Workspace, request: Request) -> Collection:
     if not request.documents:
         message = "no documents were named"
         raise InputError(message, f"{RERUN} (files or folders)")
-    store, shingle = run.require_store(), merge_params(ShingleParams, request.given)
+    run.require_store()
+    shingle = merge_params(ShingleParams, request.given)
     wanted = read_filter_request(run, request, shingle)
     documents = find_named(run, request, shingle, is_step=True)
     with run.writing():
-        memo = Memo(run, store, documents.record_fields, request.check_content, shingle)
-        collection = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
+        collection, memo = _collect(run, request, documents, shingle, EVERY_SET)
+        assert memo is not None
         memo.save(collection, "shingles")
         if wanted is not None:
             shingle_filter = build_filter(run, collection, wanted)
@@ -261,11 +262,7 @@ def load_whole_documents(*sides: tuple[Workspace, Request]) -> list[Collection]:
     shared, first = find_shared_sizes(lists, least), 0
     for (run, request), documents, only in zip(requests, lists, shared, strict=True):
         with run.writing():
-            memo = None
-            if run.store is not None:
-                fields, is_checked = documents.record_fields, request.check_content
-                memo = Memo(run, run.store, fields, is_checked, WHOLE_DOCUMENTS)
-            found = _collect(run, request, documents, WHOLE_DOCUMENTS, 0, memo=memo, only=only)
+            found, memo = _collect(run, request, documents, WHOLE_DOCUMENTS, 0, only=only)
             found = complete(found, first)
             if memo is not None:
                 memo.save(forget_unread(found), "bytes")
@@ -358,12 +355,9 @@ def _sign_documents(
     them, archives would be unpacked again, or a stream had them. Common shingles are counted in all
     unfiltered sets, which are collected first and saved. Without a store nothing is saved.
     """
-    sketch, store, memo = merge_params(SketchParams, request.given), run.store, None
-    fields, is_checked = documents.record_fields, request.check_content
+    sketch, store = merge_params(SketchParams, request.given), run.store
     if wanted is not None and wanted.params.ignore_common:
-        if store is not None:
-            memo = Memo(run, store, fields, is_checked, shingle)
-        whole = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
+        whole, memo = _collect(run, request, documents, shingle, EVERY_SET)
         stored = None
         if memo is not None and store is not None:
             memo.save_artifact(whole, "shingles")
@@ -385,9 +379,7 @@ def _sign_documents(
     # as fast as keeping the sets of all.
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
     keep = EVERY_SET if is_stream else max(memory, most if are_kept else 0)
-    if store is not None:
-        memo = Memo(run, store, fields, is_checked, shingle, sketch, wanted)
-    collection = _collect(run, request, documents, shingle, keep, sketch, wanted, memo=memo)
+    collection, memo = _collect(run, request, documents, shingle, keep, sketch, wanted)
     if memo is None:
         return collection, None
     # Sets that were too many to be kept are missing.
@@ -410,15 +402,20 @@ def _collect(
     sketch: SketchParams | None = None,
     shingle_filter: ShingleFilter | None = None,
     *,
-    memo: Memo | None,
+    is_saved: bool = True,
     only: NDArray[np.bool_] | None = None,
-) -> Collection:
-    """Collect what no earlier run has collected, and report the files that are skipped.
+) -> tuple[Collection, Memo | None]:
+    """Collect what no earlier run has collected, and report the files that are skipped. Return the
+    collection, and the memo that saves it, if there is a store.
 
+    is_saved : whether the memo is asked, and written.
     only : bool array over the documents, those that are read if no earlier run has.
     """
     previous: Iterable[Previous] = ()
-    if memo is not None:
+    memo, store = None, run.store
+    if store is not None and is_saved:
+        fields, is_checked = documents.record_fields, request.check_content
+        memo = Memo(run, store, fields, is_checked, shingle, sketch, shingle_filter)
         found = memo.find(documents, with_sets=keep != 0)
         first = next(found, None)
         previous = chain([first] if first is not None else [], found)
@@ -429,7 +426,7 @@ def _collect(
         keep=keep, checkpoint=memo, wanted=only,
     )  # fmt: skip
     run.report_skipped(collection.skipped, request.documents)
-    return collection
+    return collection, memo
 
 
 def _sign_sets(
