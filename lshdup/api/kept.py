@@ -86,15 +86,12 @@ class Kept:
 
         Raise ArtifactError if another process writes to the store.
         """
-        if self._is_writer:
-            return
-        self._held.enter_context(self._store.writing())
-        try:
-            self.look()
-        except ArtifactError:
-            self._held.close()
-            raise
-        self._is_writer = True
+        if not self._is_writer:
+            with ExitStack() as held:
+                held.enter_context(self._store.writing())
+                self.look()
+                self._held = held.pop_all()
+            self._is_writer = True
 
     def flush(self, new: Sequence[Layer], removed: Sequence[bytes]) -> None:
         """Write layers and the names of documents that were removed before; `hold` comes first.

@@ -315,7 +315,7 @@ class _Partners:
         return found
 
     def describe(self, left: _I64, right: _I64) -> Iterator[Difference]:
-        """Yield a row for each pair; one of the two may be -1."""
+        """Return a row for each pair; one of the two may be -1."""
         both = (left >= 0) & (right >= 0)
         a, b = left[both], right[both]
         bytes_, _, sets = self._prints
@@ -323,13 +323,11 @@ class _Partners:
         score = (is_same | ((sets[a] == sets[b]) & (sets[a] != 0))).astype(np.float64)
         rest = score == 0
         score[rest] = self._similarity(a[rest], b[rest])
-        kinds = np.where(right < 0, KINDS.index(ONLY_A), KINDS.index(ONLY_B))
-        kinds[both] = np.where(is_same, KINDS.index(SAME), KINDS.index(CHANGED))
+        kinds = np.where(right < 0, ONLY_A, ONLY_B).astype(object)
+        kinds[both] = np.where(is_same, SAME, CHANGED)
         scores = np.zeros(len(left))
         scores[both] = score
-        columns = kinds.tolist(), left.tolist(), right.tolist(), scores.tolist()
-        for kind, one, other, each in zip(*columns, strict=True):
-            yield Difference(KINDS[kind], one, other, each)
+        return map(Difference, kinds.tolist(), left.tolist(), right.tolist(), scores.tolist())
 
 
 def weigh(groups: _I64, weights: _I64, a: FolderContent, b: FolderContent) -> tuple[int, int, int]:

@@ -174,12 +174,11 @@ def load_sets(run: Workspace, collection: Collection, *, verify: bool) -> Ragged
     """Return the unfiltered sets of a collection, its own or from shingles.npz; else None."""
     if collection.sets is not None or run.store is None:
         return collection.sets
-    try:
+    with suppress(ArtifactError):
         shingles = run.store.load_collection("shingles", verify=verify)
-    except ArtifactError:
-        return None
-    is_same = shingles is not None and shingles.identity == collection.unfiltered_identity
-    return shingles.sets if shingles is not None and is_same else None
+        if shingles is not None and shingles.identity == collection.unfiltered_identity:
+            return shingles.sets
+    return None
 
 
 def load_or_build_filter(

@@ -68,11 +68,10 @@ def check_conflict(
     for field in fields(stored):
         actual = getattr(stored, field.name)
         if field.compare and field.name in given and given[field.name] != actual:
-            if field.name == "key":
-                message = f"{name} was made with {'another' if actual else 'no'} LSHDUP_HASH_KEY"
-                raise ArtifactError(message, remedy)
             option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"
+            if field.name == "key":
+                message = f"{name} was made with {'another' if actual else 'no'} LSHDUP_HASH_KEY"
             raise ArtifactError(message, remedy)
 
 
