@@ -7,21 +7,20 @@ UTF-8 is a lone surrogate escape (``\udcff``), as of `os.fsdecode`.
 
 import contextlib
 import io
-import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.frozen import dataclass
 from lshdup.base.system import is_stdout
-from lshdup.base.wording import Cell, decimal, json_cell, json_line, printable
+from lshdup.base.wording import Cell, decimal, json_line, printable
 from lshdup.cli.console import Console, close_stdout, use_color
 from lshdup.cli.help import is_typed
 from lshdup.errors import InputError, ParameterError
@@ -168,19 +167,13 @@ class Target:
 
     def write_lines(self, lines: Iterable[str]) -> None:
         """Print lines laid out for people, whose control characters are escaped already."""
-        with self.stream() as stream:
-            for line in lines:
-                stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+        self.write_raw(f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
 
     def write_raw(self, parts: Iterable[bytes]) -> None:
         """Print bytes as they are."""
         with self.stream() as stream:
             for part in parts:
                 stream.write(part)
-
-    def write_object(self, values: object) -> None:
-        """Print one JSON document."""
-        self.write_lines([json.dumps(values, indent=1, default=json_cell)])
 
     @property
     def style(self) -> str:
@@ -374,8 +367,6 @@ class WriteOptions(OutputOptions):
 
     write: str | None
     removed: Path | None
-
-    takes_mails: ClassVar[bool] = False  #: whether --write writes mailboxes, too
 
     @property
     def files(self) -> tuple[str, str | None]:

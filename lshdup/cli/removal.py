@@ -55,17 +55,19 @@ def check_outputs(ctx: click.Context, options: WriteOptions) -> None:
 
 
 def check_documents(
-    options: WriteOptions, documents: "DocumentList", read: bool
+    options: WriteOptions, documents: "DocumentList", read: bool, *, mails: bool = True
 ) -> Iterator[tuple[str, str]]:
     """Yield the files that --write or --annotate writes. Raise before the work if it does not suit
     DOCS, as far as is known then.
+
+    mails : whether --write writes mailboxes too.
     """
     option, write = options.files
     if write is None:
         return
     from lshdup.sources.rewriting import check_target, refuse_other_files
 
-    mails = options.takes_mails and option == "--write"
+    mails &= option == "--write"
     targets = check_target(documents, write, read=read, mails=mails)[1]
     if targets == [STDOUT]:
         if documents.has_parquet and sys.stdout.isatty():
@@ -118,9 +120,8 @@ def write(
     pieces = gone.list(opened, clusters, [*more, *of_mails])
     list_removed(console, options, columns, pieces, f"removed {noun}")
     written = rewrite(
-        session.run, gone.documents, gone.rows, options.write, Dropping(), open_target,
-        mails=options.takes_mails,
-    )  # fmt: skip
+        session.run, gone.documents, gone.rows, options.write, Dropping(), open_target, mails=True
+    )
     size = say_written(console, written.paths, options.write)
     rows, dropped = len(documents) + len(uncompared) + written.others, len(gone.rows)
     bare = rows - compared - (dropped - len(clusters.dropped))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from lshdup.base import params
 from lshdup.base.frozen import dataclass
 from lshdup.base.params import (
     ACCEPTED_FILE,
@@ -26,6 +25,7 @@ from lshdup.base.params import (
     FormatLimits,
     ShingleParams,
     SketchParams,
+    key_name,
 )
 from lshdup.base.system import is_stdout, is_waiting_pipe, standard_input, with_slashes
 from lshdup.base.wording import printable
@@ -293,7 +293,7 @@ def read_parameters(
             explicit["normalize"] = not value
         elif name == "hash_key":
             explicit["secret"] = os.fsencode(value)
-            explicit["key"] = params.key_name(explicit["secret"])
+            explicit["key"] = key_name(explicit["secret"])
         elif name in names and not isinstance(value, tuple):
             explicit[name] = value
     for params_class in _PARAMS:

@@ -136,7 +136,7 @@ def _check_write(
     """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
     far as is known then.
     """
-    yield from removal.check_documents(options, documents, read)
+    yield from removal.check_documents(options, documents, read, mails=False)
     if options.write is not None:
         from lshdup.passages.cutting import check_cutting
 

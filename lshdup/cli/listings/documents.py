@@ -2,6 +2,7 @@
 group of a document, and what its members have otherwise.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -11,7 +12,7 @@ from rich.text import Text
 
 from lshdup.base.forms import visible_text
 from lshdup.base.params import ClusterParams, ShingleParams, SketchParams
-from lshdup.base.wording import Cell, count_of, decimal, join_names, printable
+from lshdup.base.wording import Cell, count_of, decimal, join_names, json_cell, printable
 from lshdup.cli.columns import COMPARISON, DOCUMENT, Columns, columns_of
 from lshdup.cli.layouts import common_folder, fold_cell, groups
 from lshdup.cli.messages import say_last_run
@@ -89,7 +90,8 @@ def show_documents(
         session.run, *texts, params, sketch, shingle_filter, sharing=options.shared
     )
     if target.format == "json":
-        target.write_object(_object(a, b, comparison, params))
+        answer = _object(a, b, comparison, params)
+        target.write_lines([json.dumps(answer, indent=1, default=json_cell)])
     elif target.format in ("tsv", "csv", "jsonl", "parquet") or options.nul:
         print_rows(console, target, *_listing(comparison))
     else:
@@ -137,11 +139,12 @@ def _listing(comparison: Comparison) -> tuple[Columns, Iterator[tuple[Cell, ...]
     """Return the columns, and the rows: the differences, or what is shared."""
     is_shared = isinstance(comparison.texts, SharedTexts)
     columns = columns_of("show-shared" if is_shared else "show")
-    return columns, list_changes(comparison.texts, is_shared=is_shared)
+    return columns, list_changes(comparison.texts)
 
 
-def list_changes(texts: Alignment, *, is_shared: bool) -> Iterator[tuple[Cell, ...]]:
+def list_changes(texts: Alignment) -> Iterator[tuple[Cell, ...]]:
     """Yield the rows of `show`, or of `show-shared`."""
+    is_shared = isinstance(texts, SharedTexts)
     for change in texts.changes:
         kind, a, a_end, b, b_end = change
         of_a, of_b = (
