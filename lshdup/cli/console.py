@@ -123,19 +123,15 @@ class Console:
         else:
             self.warn(f"{what}: {why}; {remedy}")
 
-    def report_skipped(self, what: "Skipped") -> None:
+    def report_skipped(self, what: "Skipped", *, of_other: bool = False) -> None:
         """Count a skipped input; name it with -v, or if it is one of the first errors.
 
         Of the records of a file that are skipped for one cause, the first is named: the summary
         says how many they are.
+
+        of_other : whether it is an input of --against, which has counts of its own.
         """
-        self._count_skipped(what, self.skipped_counts)
-
-    def report_skipped_of_other(self, what: "Skipped") -> None:
-        """Count and name a skipped input of --against, which has counts of its own."""
-        self._count_skipped(what, self.other_skipped_counts)
-
-    def _count_skipped(self, what: "Skipped", counts: Counter[str]) -> None:
+        counts = self.other_skipped_counts if of_other else self.skipped_counts
         counts[str(what.reason)] += 1
         self.on_skipped(what)
         if what.is_error:
@@ -187,10 +183,10 @@ class Console:
         seconds = self._stage_seconds.pop(stage, None)
         return "" if seconds is None else f"; {seconds:.2f} s"
 
-    @property
-    def seconds(self) -> float:
-        """Seconds since the command began."""
-        return time.perf_counter() - self._started
+    def took(self, stage: str = "") -> str:
+        """Return the end of the summary: the durations of a stage, with -v, and of the command."""
+        duration = self.duration_of(stage) if self.is_verbose else ""
+        return f"{duration}; {time.perf_counter() - self._started:.2f} s in all"
 
     def exit_code(self, found: int = 0) -> int:
         """Return 2 if there was an error, 1 if --check is set and something was found, else 0."""

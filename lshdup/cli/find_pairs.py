@@ -4,6 +4,7 @@ them.
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ def open_comparison(
         say_collection(session, opened.here, least)
         check_origins(console, opened.sides.origins)
         return opened
-    report_skipped = console.report_skipped_of_other
+    report_skipped = partial(console.report_skipped, of_other=True)
     opened = load_sides(workspace, request, options.against, method, report_skipped)
     say_collection(session, opened.here, 1, " of DOCS")
     where = f"stored in {opened.store}" if opened.store is not None else "of OTHER"
@@ -94,7 +95,7 @@ def open_removal(session: Session, options: FindOptions) -> tuple[Comparison, ND
     shared = find_shared(*both.lists)
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
-    both = leave_out_changed(both, console.report_skipped_of_other)
+    both = leave_out_changed(both, partial(console.report_skipped, of_other=True))
     return leave_out_accepted(session, options, both), shared
 
 
@@ -167,7 +168,7 @@ def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: i
         that there may be more pairs than candidates.
     """
     method, threshold = opened.method, opened.params.threshold
-    line, duration = "", console.duration_of("candidates")
+    line = ""
     if console.is_verbose:
         line = "" if found.candidates < 0 else f"{count_of(found.candidates, 'candidate pair')} -> "
         if opened.there is None and len(found.pairs) != pairs and not method.same:
@@ -175,8 +176,7 @@ def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: i
             line = f"copies compared once: {line}{different}; with all copies "
     line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, method.same, method.measure)}"
     line += ", none missed" if found.candidates < 0 and not console.compared_nothing else ""
-    line += duration * console.is_verbose
-    console.summarize(f"{line}; {console.seconds:.2f} s in all")
+    console.summarize(f"{line}{console.took('candidates')}")
     has_histogram = method.measure == "jaccard" and not method.same
     has_histogram &= opened.there is not None or not len(opened.sides.origins)
     if not pairs and has_histogram and threshold > _LOW_THRESHOLD:

@@ -13,17 +13,7 @@ from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, amend, option, plain_option, preset, setting, spell, stack
 from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
-from lshdup.cli.types import (
-    Across,
-    Level,
-    Lines,
-    Listed,
-    OutputPath,
-    Pattern,
-    PlotPath,
-    Share,
-    Size,
-)
+from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, PlotPath, Share, Size
 
 _SHINGLE, _SKETCH, _BANDS = params.ShingleParams(), params.SketchParams(), params.BandParams()
 _PAIRS, _FORMATS = params.PairParams(), params.DEFAULT_FORMATS
@@ -228,7 +218,7 @@ measure_option = plain_option(
 )  # fmt: skip
 
 across_option = plain_option(
-    "--across", type=Across(), metavar="folder[:DEPTH]|field:NAME|REGEX",
+    "--across", type=params.AcrossParams.parse, metavar="folder[:DEPTH]|field:NAME|REGEX",
     excludes=("--against", "--histogram", "--keep central"),
     help="Compare no documents of one origin: of one folder, that is a DOC and the first DEPTH (1) "
          "folders in it; with one value of a field; or with one match of REGEX in their names (its "

@@ -36,7 +36,6 @@ from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
-    from lshdup.base.params import DocumentParams
     from lshdup.base.run import Run
     from lshdup.collection.collection import Collection
     from lshdup.sources.document_list import DocumentList

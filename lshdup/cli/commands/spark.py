@@ -226,4 +226,4 @@ def _say_skipped_buckets(console: Console, comparison: "Comparison") -> None:
 def _say_answer(console: Console, options: SparkOptions, what: str, rest: str = "") -> None:
     """Say what was found, where it is, and how long that took."""
     found = f"{what} of similarity {options.threshold:g} or more{rest}"
-    console.summarize(f"{found} -> {options.output}; {console.seconds:.2f} s in all")
+    console.summarize(f"{found} -> {options.output}{console.took()}")

@@ -390,5 +390,5 @@ def _group_picture(
     if unchanged:
         who = join_names([short[at] for at in sorted(unchanged)], _NAMED)
         line = f"no difference in words: {len(unchanged):,} of {len(names):,}: {who}"
-        yield from ("", *fold_cell(line, target.columns or 1 << 30))
+        yield from ("", *fold_cell(line, target.columns))
     yield ""

@@ -279,8 +279,7 @@ def _say(
                 f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
             )
     messages.warn_of_changes(session, found.here.documents, named)
-    duration = console.duration_of("passages") if console.is_verbose else ""
-    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
+    console.summarize(f"{line}{console.took('passages')}")
 
 
 def _describe(
