@@ -181,6 +181,11 @@ class Target:
         return self.format or ("table" if self._on_terminal() and not self.nul else "tsv")
 
     @property
+    def is_for_people(self) -> bool:
+        """Whether the answer of a command that lists no rows by itself is laid out for people."""
+        return self.format in ("", "table") and not self.nul
+
+    @property
     def columns(self) -> int | None:
         """Width of the terminal that is written to; None for a pipe or a file."""
         return shutil.get_terminal_size().columns if self._on_terminal() else None

@@ -91,12 +91,12 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
     that is known of the two).
     """
     target = make_target(options)
-    if target.format in ("", "table") and not options.shingles and not options.nul:
-        refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     of_people = ("layout", "context", "by_lines", "measure")
     if options.shingles:
         refuse(ctx, of_people, "with --shingles")
-    elif target.format not in ("", "table") or options.nul:
+    elif target.is_for_people:
+        refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
+    else:
         refuse(ctx, of_people, "with -0 or a --format of data")
     if options.b is None:
         refuse(ctx, ("max_rows", *_OF_TWO_DOCUMENTS), "with one document")

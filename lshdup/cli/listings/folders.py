@@ -90,7 +90,7 @@ def show_folders(session: Session, options: ShowOptions, target: Target) -> int:
     source = set_source(workspace, collection)
     found = compare_contents(session.workspace, collection, groups, a, b, source)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
-    if target.style != "table" and (target.format or target.nul):
+    if not target.is_for_people:
         print_rows(console, target, columns_of("show-folders"), _rows(collection, found))
         return console.exit_code()
     weights = weigh(groups, np.maximum(collection.documents.spans, 0), a, b)
