@@ -137,7 +137,7 @@ class Console:
         if what.is_error:
             self._errors += 1
         if self._verbose > what.reason.is_of_pattern:
-            self._print(_describe_skipped(what))
+            self._print(f"lshdup: {describe_skipped(what)}")
         if self._verbose or not what.is_error:
             return
         if what.reason.is_of_row:
@@ -147,15 +147,10 @@ class Console:
             self._causes_named.add(cause)
         self._errors_named += 1
         if self._errors_named <= _ERRORS_NAMED:
-            self._print(_describe_skipped(what))
+            self._print(f"lshdup: {describe_skipped(what)}")
         elif self._errors_named == _ERRORS_NAMED + 1:
             noun = "rows" if what.reason.is_of_row else "files"
             self._print(f"lshdup: … more {noun} could not be used; -v names them all")
-
-    def name_skipped(self, what: "Skipped") -> None:
-        """Name with -v an input that an earlier run skipped, which is no error of this one."""
-        if self.is_verbose:
-            self._print(_describe_skipped(what))
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Show a bar for a stage that takes longer than a second.
@@ -224,10 +219,10 @@ class Console:
             sys.stderr.flush()
 
 
-def _describe_skipped(what: "Skipped") -> str:
+def describe_skipped(what: "Skipped") -> str:
     """Return a line about a skipped input."""
     detail = f" ({printable(what.detail)})" if what.detail else ""
-    return f"lshdup: {printable(what.name)}: {what.reason}{detail}"
+    return f"{printable(what.name)}: {what.reason}{detail}"
 
 
 def _on_terminal() -> bool:

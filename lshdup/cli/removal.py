@@ -118,7 +118,7 @@ def write(
     listing = f"{click.get_current_context().info_name}-removed"
     columns = columns_of(listing, optional=bool(opened.mails))
     pieces = gone.list(opened, clusters, [*more, *of_mails])
-    list_removed(console, options, columns, pieces, f"removed {noun}")
+    list_removed(console, options, columns, pieces, count_of(len(gone.rows), f"removed {noun}"))
     written = rewrite(
         session.run, gone.documents, gone.rows, options.write, Dropping(), open_target, mails=True
     )
@@ -164,22 +164,15 @@ def write(
 
 
 def list_removed(
-    console: Console, options: WriteOptions, columns: Columns, pieces: Iterable[Piece], noun: str
+    console: Console, options: WriteOptions, columns: Columns, pieces: Iterable[Piece], rows: str
 ) -> None:
-    """Write the list of --removed, if it was typed. noun : what a row of the list is."""
-    removed, rows = options.removed, 0
+    """Write the list of --removed, if it was typed. rows : how many rows of what it has."""
+    removed = options.removed
     if removed is None:
         return
-
-    def counted() -> Iterator[Piece]:
-        nonlocal rows
-        for piece in pieces:
-            rows += len(piece[0])
-            yield piece
-
-    print_pieces(console, _open_removed(removed), columns, counted())
+    print_pieces(console, _open_removed(removed), columns, pieces)
     where = "standard output" if is_stdout(removed) else removed
-    console.summarize(f"{where} lists {count_of(rows, noun)}")
+    console.summarize(f"{where} lists {rows}")
 
 
 def _open_removed(path: Path) -> Target:

@@ -83,7 +83,6 @@ Examples:
 )
 @_options
 @collapse_option
-@click.pass_context
 def pairs(ctx: click.Context, options: SparkOptions) -> int:
     """Write all pairs of documents whose similarity is at least the threshold: a, b, similarity.
 
@@ -121,7 +120,6 @@ Examples:
 @option("--keep", type=click.Choice(SPARK_KEEP), default=SPARK_KEEP[0], brief=True,
         help="Which of a group to keep: the shortest path (no name of a copy, fewest folders, then "
              "characters), the longest or shortest, or the first in byte order.")  # fmt: skip
-@click.pass_context
 def clusters(ctx: click.Context, options: SparkOptions) -> int:
     """Write a row for each compared document: id, representative (itself, if it is kept),
     similarity to that, and whether it is a copy, with equal shingles.

@@ -56,7 +56,8 @@ def list_groups(
     if sums is not None:
         rows = _find_dropped(opened, found, options.emit)
         listed = removals.list_may_go(opened, found.clusters, rows, sums)
-        removal.list_removed(console, options, columns_of("clusters-may-go"), listed, "document")
+        n = count_of(len(rows), "document")
+        removal.list_removed(console, options, columns_of("clusters-may-go"), listed, n)
     if options.annotate is not None:
         removal.annotate(session, options, opened, found.clusters)
     if options.write is not None:

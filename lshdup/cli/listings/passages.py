@@ -319,7 +319,8 @@ def _write(
     again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
     removed = listing.removed(repeats, uncut, again)
     columns = columns_of("passages-removed")
-    removal.list_removed(console, options, columns, removed, "repeat")
+    listed = count_of(len(repeats) + len(again), "repeat")
+    removal.list_removed(console, options, columns, removed, listed)
     console.say(
         f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
         f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"
