@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -408,19 +409,35 @@ class FindOptions:
 
 
 @dataclass(frozen=True)
-class ClustersOptions(FindOptions, WriteOptions):
+class KeepOptions:
+    """What decides which document of a group is kept."""
+
+    keep: str | None
+    prefer: tuple[str, ...]
+
+    def make_rule(self) -> params.ClusterParams:
+        """Return how documents are grouped. Raise ParameterError for a value outside its domain."""
+        return params.ClusterParams(keep=self.keep or "", prefer=self.prefer)
+
+
+@dataclass(frozen=True)
+class ClustersOptions(FindOptions, WriteOptions, KeepOptions):
     """The options of `clusters`."""
 
     linkage: str = params.ClusterParams.linkage
-    keep: str | None = None
     keep_by: str | None = None
-    prefer: tuple[str, ...] = ()
     emit: str = "all"
     annotate: str | None = None
 
     @property
     def files(self) -> tuple[str, str | None]:
         return ("--annotate", self.annotate) if self.annotate else super().files
+
+    def make_rule(self) -> params.ClusterParams:
+        max_bucket, keep_by = self.max_bucket or 0, self.keep_by or ""
+        return replace(
+            super().make_rule(), linkage=self.linkage, max_bucket=max_bucket, keep_by=keep_by
+        )
 
 
 @dataclass(frozen=True)
@@ -437,21 +454,19 @@ class PairsOptions(FindOptions, WriteOptions):
 
 
 @dataclass(frozen=True)
-class ReportOptions(FindOptions):
+class ReportOptions(FindOptions, KeepOptions):
     """The options of `report`."""
 
     docs: tuple[bytes, ...] = ()
     output: Path = Path("-")
     color: bool | None = None
-    keep: str | None = None
-    prefer: tuple[str, ...] = ()
     most: int | None = None
     differences: int | None = None
     passages_of_corpus: bool = False
 
 
 @dataclass(frozen=True)
-class ShowOptions(OutputOptions):
+class ShowOptions(OutputOptions, KeepOptions):
     """The options of `show`."""
 
     a: bytes
@@ -462,8 +477,6 @@ class ShowOptions(OutputOptions):
     shingles: bool
     shared: bool
     measure: str
-    keep: str | None
-    prefer: tuple[str, ...]
 
     @property
     def both(self) -> tuple[bytes, bytes]:
@@ -472,7 +485,7 @@ class ShowOptions(OutputOptions):
 
 
 @dataclass(frozen=True)
-class PassagesOptions(WriteOptions):
+class PassagesOptions(WriteOptions, KeepOptions):
     """The options of `passages`."""
 
     least: int
@@ -483,8 +496,10 @@ class PassagesOptions(WriteOptions):
     across: params.AcrossParams | None
     emit: str
     threshold: float
-    keep: str | None
-    prefer: tuple[str, ...]
+
+    def make_params(self) -> params.PassageParams:
+        """Return which passages are found. Raise ParameterError as `make_rule`."""
+        return params.PassageParams(self.least, self.max_documents, self.gap)
 
 
 def list_columns(*listings: str) -> Callable[[click.Command], click.Command]:

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import click
 
-from lshdup.base.params import ClusterParams, ShingleParams
+from lshdup.base.params import ShingleParams
 from lshdup.cli.help import define, plain_option, refuse
 from lshdup.cli.options import (
     ShowOptions,
@@ -101,7 +101,7 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
     if options.b is None:
         refuse(ctx, ("max_rows", *_OF_TWO_DOCUMENTS), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
-        ClusterParams(prefer=options.prefer)  # is checked before anything is loaded
+        options.make_rule()  # It is checked before anything is loaded.
         with open_session(ctx) as session:
             from lshdup.cli.listings.documents import show_group
 

@@ -33,14 +33,10 @@ from lshdup.workspace.comparing import Comparison
 
 
 def list_groups(
-    ctx: click.Context,
-    session: Session,
-    options: ClustersOptions,
-    rule: ClusterParams,
-    target: Target,
+    ctx: click.Context, session: Session, options: ClustersOptions, target: Target
 ) -> int:
     """Print groups or names, write files without the rows that may go, and return the exit code."""
-    console = session.console
+    console, rule = session.console, options.make_rule()
     if options.against:
         both, shared = open_removal(session, options)
         matches = find_matches(session, both)

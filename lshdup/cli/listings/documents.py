@@ -11,7 +11,7 @@ import numpy as np
 from rich.text import Text
 
 from lshdup.base.forms import visible_text
-from lshdup.base.params import ClusterParams, ShingleParams, SketchParams
+from lshdup.base.params import ShingleParams, SketchParams
 from lshdup.base.wording import Cell, count_of, decimal, join_names, json_cell, printable
 from lshdup.cli.columns import COMPARISON, DOCUMENT, Columns, columns_of
 from lshdup.cli.layouts import common_folder, fold_cell, groups
@@ -290,10 +290,11 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
     if named.index < 0:
         message = f"{printable(named.name)} is not in the store: its group is not known"
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
-    rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     prints = collection.prints.text_prints
     apart = find_accepted(session.run, None, [collection.documents], params, prints)
-    found = load_or_find_clusters(session.workspace, indexed, rule, session.request, apart)
+    found = load_or_find_clusters(
+        session.workspace, indexed, options.make_rule(), session.request, apart
+    )
     clusters = found.clusters
     kept, *others = members = clusters.group_of(named.index)
     if not others:

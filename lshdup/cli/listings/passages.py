@@ -9,7 +9,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.params import ClusterParams, PassageParams
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
@@ -168,20 +167,12 @@ class PassageListing:
 
 
 def print_passages(
-    ctx: click.Context,
-    session: Session,
-    options: PassagesOptions,
-    target: Target,
-    wanted: PassageParams,
-    rule: ClusterParams,
+    ctx: click.Context, session: Session, options: PassagesOptions, target: Target
 ) -> int:
-    """Print passages, write rows without their repeats, and return the exit code.
-
-    rule : says which document of those with a passage keeps it.
-    """
-    console, request = session.console, session.request
+    """Print passages, write rows without their repeats, and return the exit code."""
+    console, request, rule = session.console, session.request, options.make_rule()
     found = load_or_find_passages(
-        session.workspace, request, wanted, options.against, options.across
+        session.workspace, request, options.make_params(), options.against, options.across
     )
     messages.check_origins(console, found.origins)
     passages = found.passages
@@ -192,8 +183,8 @@ def print_passages(
     run = session.workspace
     preferred = preference(run, found.here.documents, found.here.sizes, rule, request.documents)
     repeats = find_repeats(passages, preferred.order, split, found.origins)
-    line = _describe(found, passages, repeats, wanted.least)
-    _say(session, found, passages.documents, wanted.least, line)
+    line = _describe(found, passages, repeats, options.least)
+    _say(session, found, passages.documents, options.least, line)
     listing = PassageListing(run, found, passages)
     if options.write is not None:
         _write(session, found, listing, repeats, options)
@@ -213,11 +204,10 @@ def print_passages(
     return console.exit_code(len(passages))
 
 
-def print_pairs(
-    session: Session, options: PassagesOptions, target: Target, wanted: PassageParams
-) -> int:
+def print_pairs(session: Session, options: PassagesOptions, target: Target) -> int:
     """Print the pairs of documents that share passages, and return the exit code."""
     console, sides = session.console, (options.against, options.across)
+    wanted = options.make_params()
     found = find_sharing_documents(
         session.workspace, session.request, wanted, options.threshold, *sides
     )
