@@ -40,8 +40,6 @@ _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".
             ".parquet": "parquet"}  # fmt: skip
 #: Endings that name no format of a listing: what they stand for is said with --format.
 _NO_FORMAT = ("", ".txt")
-#: What writes files of other endings.
-_OTHERS = {".html": "`lshdup report` makes a page"}
 
 #: Screens that a table on a terminal fills at most, unless LSHDUP_MAX_ROWS says otherwise.
 _SCREENS = 10
@@ -79,8 +77,8 @@ def format_of(path: Path, option: str = "-o", formats: Mapping[str, str] = _ENDI
         hint = f"name a file that ends with {', '.join(formats)}"
         if option == "-o" and formats is _ENDINGS:
             hint += ", or say with --format what it is to hold"
-        other = _OTHERS.get(ending) if option == "-o" else None
-        raise ParameterError(message, "; ".join(filter(None, (hint, other))))
+        hint += "; `lshdup report` makes a page" * (option == "-o" and ending == ".html")
+        raise ParameterError(message, hint)
     return formats.get(ending, "")
 
 

@@ -116,20 +116,16 @@ def _rows(
     for start in range(0, len(listed.documents), size):
         part = slice(start, start + size)
         rows = listed.documents[part]
-        kept = (own[rows] == rows).tolist()
-        is_other = (rows >= len(opened.here.documents)).tolist()
+        kept, is_other = own[rows] == rows, rows >= len(opened.here.documents)
         same = opened.sides.prints.words(rows, own[rows])
         yield (
             listed.numbers[part].tolist(),
-            [
-                "other" if other else "keep" if is_kept else "drop"
-                for other, is_kept in zip(is_other, kept, strict=True)
-            ],
+            np.select((is_other, kept), ("other", "keep"), "drop").tolist(),
             opened.tell(rows, DocumentList.typed_names),
             found.clusters.similarity[rows].tolist(),
             copies[rows].tolist(),
             listed.smallest[part].tolist(),
-            [None if is_kept else word for is_kept, word in zip(kept, same, strict=True)],
+            [None if is_kept else word for is_kept, word in zip(kept.tolist(), same, strict=True)],
             *(mails.show(rows) if mails else ()),
         )
 
