@@ -6,7 +6,6 @@ and Spark are variations of it and use its six calls by name. Nothing here knows
 store.
 """
 
-import os
 from collections.abc import Iterable
 
 import numpy as np
@@ -48,9 +47,6 @@ KERNELS = (
 )  # fmt: skip
 
 _DEFAULTS = Params()
-
-#: More similarities for `--keep central` are announced: they take seconds.
-_MANY_COMPARISONS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -221,16 +217,10 @@ def find_clusters(
         side.expect(components.list_documents(run))
         groups, compared = leaders.cluster_buckets(run, components, ordered, edges)
     if preference.keep == "central" and not same:
-        work = medoids.count_comparisons(groups, ordered)
-        if work.pairs > _MANY_COMPARISONS:
-            run.say(
-                f"--keep central compares all documents of a group: {work.pairs:,} similarities; "
-                f"the largest group has {work.largest:,} different documents, one is "
-                f"{os.fsdecode(collection.documents.names[work.example])}"
-            )
         best = clusters.choose_representatives(run, duplicate_of, order)
         level = preference.level[best[duplicate_of]]
-        groups = medoids.choose_medoids(run, groups, ordered, duplicate_of, edges, level)
+        names = collection.documents.names
+        groups = medoids.choose_medoids(run, groups, ordered, duplicate_of, edges, level, names)
     groups = clusters.complete_similarities(run, groups, edges)
     alone = clusters.find_alone(groups, linkage) if len(origins) else None
     groups = clusters.expand_clusters(groups, duplicate_of, order, alone)

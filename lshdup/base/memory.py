@@ -164,6 +164,17 @@ class Arrays:
                 order = self.take(order, packed.view(np.int64))
         return order
 
+    def places(self, order: NDArray[np.integer], n: int) -> NDArray[np.uint32]:
+        """Return the place of each of n rows in `order`, in which a row is at most once.
+
+        Returns a uint32 array of shape (n,), 2^32 - 1 for rows that are not there. Raises
+        ArtifactError if the disk has no room.
+        """
+        out = self.full(n, _LOW_HALF, np.uint32)
+        for some in slices_of(len(order)):
+            out[order[some]] = rows_of(some)
+        return out
+
     def has_memory(self, size: int) -> bool:
         """Return whether an array of so many bytes would be made in memory now."""
         most = max(self._left, _SMALL)

@@ -341,6 +341,22 @@ def ranges(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.in
     return np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
 
 
+def cut_offsets(offsets: NDArray[np.int64], most: int) -> Iterator[slice]:
+    """Yield slices of runs that follow each other: of `most` values together, or one larger run.
+
+    offsets : int64 array of shape (n + 1,), of n runs.
+
+    >>> list(cut_offsets(np.array([0, 1, 3, 9, 11]), 3))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    start = 0
+    while start < len(offsets) - 1:
+        fitting = int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1
+        end = max(fitting, start + 1)
+        yield slice(start, end)
+        start = end
+
+
 #: Returns the shingle sets of documents (ascending int64 array); an unavailable set is empty.
 SetSource = Callable[[NDArray[np.int64]], RaggedSets]
 
@@ -352,13 +368,6 @@ def gather_sets(
 
     wanted : int64 array, ascending. sizes : int64 array over all documents, of their sets.
     """
-
-    def parts() -> Iterator[RaggedSets]:
-        ends, start = offsets_of(arrays.take(sizes, wanted), arrays), 0
-        while start < len(wanted):
-            most = ends[start] + arrays.limit // 32
-            stop = max(int(np.searchsorted(ends, most, side="right")) - 1, start + 1)
-            yield source(wanted[start:stop])
-            start = stop
-
-    return RaggedSets.gather(parts(), arrays)
+    offsets = offsets_of(arrays.take(sizes, wanted), arrays)
+    parts = (source(wanted[some]) for some in cut_offsets(offsets, arrays.limit // 32))
+    return RaggedSets.gather(parts, arrays)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.memory import MOST_HELD, Buffer
+from lshdup.base.memory import Buffer
 from lshdup.base.params import ShingleParams
 from lshdup.base.ragged import RaggedSets
 from lshdup.base.run import Run
@@ -124,16 +124,13 @@ class Workers:
             return digest_documents(documents, indices, own.buffer)
         if not hasattr(own, "shingler"):
             own.shingler, own.buffer = Shingler(self._shingle, in_order=self._in_order), Buffer()
-            own.room = np.empty(0, np.uint64)
+            own.filtered = Buffer(np.uint64)
         try:
             batch = read_batch(documents, indices, own.buffer)
             made: ShingleBatch = own.shingler.shingle(batch, documents.formats)
             filtered, columns = made.sets, made.columns | {"set_sizes": made.sets.sizes}
             if shingle_filter is not None:
-                size = len(made.sets.values)
-                if len(own.room) < size <= MOST_HELD // 8:  # More is not kept for the next batch.
-                    own.room = np.empty(2 * size, np.uint64)
-                filtered = shingle_filter.apply(made.sets, own.room)
+                filtered = shingle_filter.apply(made.sets, own.filtered)
                 columns |= {whole: columns[name] for name, whole in WHOLE.items()}
                 columns |= set_columns(filtered, self._shingle)
             signatures = sketcher.sketch(filtered) if sketcher is not None else None

@@ -3,7 +3,7 @@
 Unchanged documents are reused from a previous run.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from itertools import chain
 from typing import Any, Protocol
@@ -43,8 +43,8 @@ EVERY_SET = 1 << 62
 #: Bytes of sets that wait to be kept at most.
 _MOST_WAITING = 64 << 20
 
-#: Rows that are copied together.
-_AT_ONCE = 4096
+#: Bytes of what is copied of a document at a time, about: its set, or its signature.
+_ROW_BYTES = 512
 
 _NO_ROWS = np.zeros(0, np.int64)
 
@@ -243,7 +243,7 @@ class SetKeeper:
         if sets is None:
             self.has_all = self.has_all and not known.any()
             return
-        for some in _runs_of(rows):
+        for some in slices_of(len(rows), _ROW_BYTES):
             if self.has_all:
                 indices = np.flatnonzero(known[some]) + some.start
                 self.add(indices, sets.take(rows[indices]))
@@ -306,9 +306,8 @@ class _Rows:
         self._documents, self._shingle, self._sketch = documents, shingle, sketch
         self.sketcher = Sketcher(sketch) if sketch is not None else None
         self.is_document: NDArray[np.bool_] = arrays.full(n, value=True, dtype=np.bool_)
-        self.known: NDArray[np.bool_] = arrays.zeros(
-            n, np.bool_
-        )  #: reused: the document need not be read
+        #: reused: the document need not be read
+        self.known: NDArray[np.bool_] = arrays.zeros(n, np.bool_)
         self._filter = shingle_filter
         self._columns: Columns = {
             name: arrays.zeros(n, dtype)
@@ -330,7 +329,7 @@ class _Rows:
         self._skipped += previous.skipped.values()
         old, notes, sketcher = previous.collection, previous.collection.notes, self.sketcher
         stored = old.signatures if old.sketch == self._sketch else None
-        for some in _runs_of(previous.rows):
+        for some in slices_of(len(previous.rows), _ROW_BYTES):
             documents = np.flatnonzero(previous.rows[some] >= 0) + some.start
             rows = previous.rows[documents]
             if self._signatures is not None and stored is not None:
@@ -362,15 +361,11 @@ class _Rows:
         """Return the documents of batches that were filled in as a collection."""
         rows = np.concatenate([_NO_ROWS, *(indices for indices, _, _ in finished)])
         order, kept = np.argsort(rows, kind="stable"), None
-        rows = rows[order]
         sets = [each for _, _, each in finished if each is not None]
         if len(sets) == len(finished):
             kept = RaggedSets.concatenate(sets).take(order)
-        take, signatures = self._arrays.take, self._signatures
-        signatures = take(signatures, rows) if signatures is not None else None
-        columns = {name: take(column, rows) for name, column in self._columns.items()}
         skipped = tuple(self._skipped_file(each) for _, skips, _ in finished for each in skips)
-        return self._collection(rows, columns, signatures, skipped, kept)
+        return self._collection(rows[order], self._arrays.take, skipped, kept)
 
     def finish(self, sets: RaggedSets | None, read: int) -> Collection:
         """Return all documents as a collection, in the same arrays.
@@ -378,20 +373,18 @@ class _Rows:
         sets : their unfiltered sets, if they were kept.
         """
         rows = self._arrays.find(self.is_document)
-        signatures = self._signatures
-        signatures = _moved_up(signatures, rows) if signatures is not None else None
-        columns = {name: _moved_up(column, rows) for name, column in self._columns.items()}
         skipped = tuple(sorted(self._skipped, key=lambda each: each.place))
-        return replace(self._collection(rows, columns, signatures, skipped, sets), read=read)
+        return replace(self._collection(rows, _moved_up, skipped, sets), read=read)
 
     def _collection(
         self,
         rows: NDArray[np.int64],
-        columns: Columns,
-        signatures: NDArray[np.uint32] | None,
+        take: Callable[[NDArray[Any], NDArray[np.int64]], NDArray[Any]],
         skipped: tuple[SkippedFile, ...],
         sets: RaggedSets | None,
     ) -> Collection:
+        columns = {name: take(column, rows) for name, column in self._columns.items()}
+        signatures = take(self._signatures, rows) if self._signatures is not None else None
         all_rows = len(rows) == len(self._documents)
         notes = ReadingNotes(_reader_of(columns["forms"], skipped))
         if self._guesses:
@@ -417,14 +410,9 @@ class _Rows:
         )
 
 
-def _runs_of(rows: NDArray[np.int64]) -> Iterator[slice]:
-    """Yield slices of so many rows as are copied together."""
-    return (slice(start, start + _AT_ONCE) for start in range(0, len(rows), _AT_ONCE))
-
-
 def _moved_up(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
     """Return the values of `rows` (ascending), in the same memory."""
-    for some in _runs_of(rows) if len(rows) < len(array) else ():
-        part = rows[some]
-        array[some.start : some.start + len(part)] = array[part]
+    if len(rows) < len(array):
+        for some in slices_of(len(rows), _ROW_BYTES):
+            array[some] = array[rows[some]]
     return array[: len(rows)]

@@ -48,8 +48,7 @@ def find_shared_sizes(lists: Sequence[DocumentList], least: int) -> list[NDArray
 
     def are_shared(sizes: _I64) -> NDArray[np.bool_]:
         several = np.searchsorted(every, sizes, "right") - np.searchsorted(every, sizes) > 1
-        shared: NDArray[np.bool_] = several & (sizes >= max(least, 1))
-        return shared
+        return several & (sizes >= max(least, 1))
 
     return [are_shared(np.asarray(each.spans)) for each in lists]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import Key, rows_of
+from lshdup.base.memory import Key, rows_of, slices_of
 from lshdup.base.params import ClusterParams
 from lshdup.base.ragged import StringTable
 from lshdup.base.run import Run
@@ -65,8 +65,8 @@ ENDINGS = "bak old orig sav save tmp backup copy".split()
 #: Bytes of UTF-8 that begin no character.
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
 
-#: Names that are looked at together.
-_PIECE = 1 << 16
+#: Bytes of a name, about: so many names are looked at together as fill a slice.
+_NAME_BYTES = 32
 
 
 def _fold(name: str) -> str:
@@ -107,18 +107,21 @@ def count_marks(path: bytes) -> int:
     [1, 1, 1, 0]
     """
     folder, _, last = path.rpartition(b"/")
-    return _is_marked(last) + (_count_folders(folder) if folder else 0)
-
-
-@lru_cache(1 << 16)
-def _count_folders(folder: bytes) -> int:
-    """Return the marks of a folder: of many files in one folder it is judged once."""
-    return count_marks(folder)
+    return _is_marked(last) + _count_folders(folder)
 
 
 def _is_marked(component: bytes) -> bool:
     name = _fold(component.decode("utf-8", "surrogateescape"))
     return re.match(_NAME, name) is not None or re.search(_END, name) is not None
+
+
+#: Of many files in one folder it is judged once, and so is its name below several folders.
+_is_folder_marked = lru_cache(1 << 16)(_is_marked)
+
+
+@lru_cache(1 << 16)
+def _count_folders(folder: bytes) -> int:
+    return sum(map(_is_folder_marked, folder.split(b"/")))
 
 
 # --- the order ----------------------------------------------------------------------------------
@@ -235,9 +238,8 @@ def rank_paths(run: Run, names: StringTable) -> list[NDArray[np.int64]]:
     [[0, 1, 0], [2, 1, 1], [12, 10, 10]]
     """
     keys: NDArray[np.int64] = run.arrays.zeros((3, len(names)), np.int64)
-    for start in range(0, len(names), _PIECE):
-        piece = names.take(np.arange(start, min(start + _PIECE, len(names))))
-        keys[:, start : start + len(piece)] = np.array(list(map(_rank, piece))).T
+    for some in slices_of(len(names), _NAME_BYTES):
+        keys[:, some] = np.array(list(map(_rank, names.take(rows_of(some))))).T
     return list(keys)
 
 
@@ -320,10 +322,8 @@ def _levels(run: Run, documents: DocumentList, prefer: Sequence[str]) -> NDArray
         return min(matching, default=len(patterns))
 
     levels: NDArray[np.int64] = run.arrays.empty(n, np.int64)
-    for start in range(0, n, _PIECE):
-        some = np.arange(start, min(start + _PIECE, n))
-        levels[some] = [level_of(name) for name in documents.typed_names(some)]
-
+    for some in slices_of(n, _NAME_BYTES):
+        levels[some] = [level_of(name) for name in documents.typed_names(rows_of(some))]
     names = documents.typed_names(np.arange(min(n, FEW_NAMES)))
     for line in (line for each in patterns for line in each.warnings("no document", names)):
         run.warn(line)

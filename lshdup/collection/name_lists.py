@@ -10,11 +10,12 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.memory import slices_of
 from lshdup.collection.collection import Collection
 from lshdup.sources.document_list import DocumentList, find_in_lists
 
-#: Names that are made at a time: few enough that they stay in a processor's cache.
-_PIECE = 1 << 13
+#: Bytes of what is made for a name, about: names of a slice stay in a processor's cache.
+_NAME_BYTES = 256
 
 _NONE = np.zeros(0, np.int64)
 
@@ -77,5 +78,5 @@ def count_hard_links(
 
 def name_documents(documents: DocumentList, chosen: NDArray[np.int64]) -> Iterator[list[bytes]]:
     """Yield the names of documents as typed from the current folder, many at a time."""
-    for start in range(0, len(chosen), _PIECE):
-        yield documents.typed_names(chosen[start : start + _PIECE])
+    for some in slices_of(len(chosen), _NAME_BYTES):
+        yield documents.typed_names(chosen[some])

@@ -67,7 +67,7 @@ def find_best_matches(
     met = meet(run, sides, members[is_open[members]], plan, method.max_bucket)
     verifier = Verifier(run, sides, params.threshold)
     for left, right, score in verifier.verify(best.pass_open(met.pieces)):
-        stays = ~hold_pairs(sides.left_out, left, right)
+        stays = ~hold_pairs(sides.apart.keys, left, right)
         best.add(left[stays], right[stays], score[stays])
     keys = pack_pairs(np.arange(len(best.right)), np.maximum(best.right, 0))
     best.estimated = (best.right >= 0) & contains(verifier.list_estimated(), keys)
@@ -90,7 +90,7 @@ class _Best:
 
     def add_same(self) -> None:
         """Add the first exact duplicate on the right side, best with the same bytes or text."""
-        sides, split, apart = self._sides, len(self.right), self._sides.left_out
+        sides, split, apart = self._sides, len(self.right), self._sides.apart.keys
         barred = distinct(unpack_pairs(apart)[0])[0]
         barred = barred[barred < split]
         texts, bytes_ = (

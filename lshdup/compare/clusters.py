@@ -187,21 +187,21 @@ def list_clusters(clusters: Clusters) -> ClusterListing:
     n, by_size = len(sizes), sizes.__getitem__
     leaders = arrays.where(n, lambda some: by_size(some) > 1)
     leaders = arrays.take(leaders, arrays.order(len(leaders), [lambda at: -by_size(leaders[at])]))
-    number_of: NDArray[np.int64] = arrays.zeros(n, np.int64)
-    for some in slices_of(len(leaders)):
-        number_of[leaders[some]] = np.arange(some.start + 1, some.stop + 1)
-    documents = arrays.where(n, lambda some: (own[some] >= 0) & (number_of[own[some]] > 0))
+    place_of = arrays.places(leaders, n)
+    documents = arrays.where(n, lambda some: (own[some] >= 0) & (by_size(own[some]) > 1))
     score: NDArray[np.float64] = arrays.take(clusters.similarity, documents)
     order = arrays.order(
         len(documents),
         [
-            lambda at: number_of[own[documents[at]]],
+            lambda at: place_of[own[documents[at]]],
             lambda at: own[documents[at]] != documents[at],
             lambda at: -score[at].view(np.int64),  # As numbers that are not negative compare.
         ],
     )
     documents, score = arrays.take(documents, order), arrays.take(score, order)
-    numbers = arrays.compute(len(documents), np.int64, lambda some: number_of[own[documents[some]]])
+    numbers = arrays.compute(
+        len(documents), np.int64, lambda some: place_of[own[documents[some]]] + np.int64(1)
+    )
     ends = np.cumsum(by_size(leaders)) - 1
     smallest = arrays.compute(
         len(documents), np.float64, lambda some: score[ends[numbers[some] - 1]]
@@ -273,9 +273,7 @@ def rank_documents(
     members : int64 array, documents d with duplicate_of[d] == d.
     """
     arrays = run.arrays
-    rank: NDArray[np.uint32] = arrays.empty(len(preference), np.uint32)
-    for some in slices_of(len(preference)):
-        rank[preference[some]] = rows_of(some)
+    rank = arrays.places(preference, len(preference))
     best = choose_representatives(run, duplicate_of, preference)
     order = arrays.order(len(members), [lambda at: rank[best[members[at]]]])
     return arrays.take(members, order)
@@ -343,10 +341,7 @@ def cluster_steps(
 def _by_position(run: Run, pairs: Pairs, ordered: NDArray[np.int64], n: int) -> Columns:
     """Return the pairs as positions in `ordered`, the smaller one first, and similarities."""
     arrays = run.arrays
-    position: NDArray[np.uint32] = arrays.full(n, kernels.NONE, np.uint32)
-    for some in slices_of(len(ordered)):
-        position[ordered[some]] = rows_of(some)
-    m = len(pairs)
+    position, m = arrays.places(ordered, n), len(pairs)
     low, high = arrays.empty(m, np.uint32), arrays.empty(m, np.uint32)
     score = arrays.empty(m, pairs.values.dtype)
     for some in slices_of(m):
@@ -358,8 +353,7 @@ def _by_position(run: Run, pairs: Pairs, ordered: NDArray[np.int64], n: int) -> 
 
 
 def _is_at_least(score: Scores, threshold: float, some: slice) -> NDArray[np.bool_]:
-    enough: NDArray[np.bool_] = score[some] >= threshold
-    return enough
+    return score[some] >= threshold
 
 
 def _select(run: Run, columns: Columns, condition: Callable[[slice], NDArray[np.bool_]]) -> Columns:

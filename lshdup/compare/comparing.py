@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from lshdup.base.params import BandParams, PairParams
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run
+from lshdup.compare.expand_duplicates import NO_KEYS
 from lshdup.compare.results import Index, Matches, Neighbours, PairsFound
 from lshdup.compare.scored_pairs import Columns, contains, gather_pairs, pack_pairs
-from lshdup.compare.sides import LEVELS, Side, Sides, renumber
+from lshdup.compare.sides import LEVELS, Side, Sides
 from lshdup.compare.verification import BLOCK_BYTES, Verifier, containment, jaccard
 from lshdup.lsh.band_plan import BandPlan
 from lshdup.lsh.band_table import band_keys, sort_keys
@@ -46,8 +47,8 @@ def compare(
 
     Errors: what the sources of sets raise.
     """
-    if sides.apart is not None:
-        whole = replace(sides, duplicate_of=sides.apart.whole, apart=None)
+    if len(sides.apart.keys):
+        whole = sides.leave_out(run, NO_KEYS)
         return separate_pairs(run, sides, compare(run, whole, params, method, plan))
     if method.same:
         return _find_same(run, sides, method.same)
@@ -66,7 +67,7 @@ def separate_pairs(run: Run, sides: Sides, found: PairsFound) -> PairsFound:
     found : pairs of one document of all exact duplicates; in the result they are of one of each
         class of the sides.
     """
-    if sides.apart is None:
+    if not len(sides.apart.keys):
         return found
     sizes = sides.sizes if np.iscomplexobj(found.pairs.values) else None
     across = sides.identical(found.pairs)
@@ -147,7 +148,9 @@ def _join(run: Run, sides: Sides, threshold: float, measure: str) -> PairsFound:
     if measure == "jaccard" or sides.right is not None:
         found = ((np.minimum(a, b), np.maximum(a, b), scores) for a, b, scores in found)
     pairs = gather_pairs(run, found, np.float64 if measure == "jaccard" else np.complex128)
-    return PairsFound(renumber(pairs, members, rows), -1)
+    if rows is not members:
+        pairs = replace(pairs, keys=pack_pairs(members[pairs.left], members[pairs.right]))
+    return PairsFound(pairs, -1)
 
 
 def find_matches(run: Run, left: Side, right: Side, index: Index, threshold: float) -> Matches:

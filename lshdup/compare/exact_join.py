@@ -47,12 +47,6 @@ _MOST = (1 << 32) - 2
 _Piece = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]
 
 
-def order_by_size(sets: RaggedSets, members: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the members that are not empty by the size of their sets, then by number."""
-    members = np.sort(members[sets.sizes[members] > 0])
-    return members[np.argsort(sets.sizes[members], kind="stable")]
-
-
 def choose_prefixes(
     run: Run, sets: RaggedSets, order: NDArray[np.int64], min_shared: NDArray[np.int64]
 ) -> Prefixes:
@@ -104,8 +98,7 @@ def min_shared_sizes(sizes: NDArray[np.int64], threshold: float, measure: str) -
 
     def are_too_few() -> NDArray[np.bool_]:
         together = sizes if measure == "containment" else 2 * sizes - least
-        few: NDArray[np.bool_] = least / np.maximum(together, 1) < threshold
-        return few
+        return least / np.maximum(together, 1) < threshold
 
     while (is_less := are_too_few()).any():
         least += is_less
@@ -217,9 +210,12 @@ def join_sets(
     elements. Memory, beside the sets: of the run, 64 bytes a set, and 30 for each element of a
     prefix; 8 bytes a set and three pieces for each thread.
     """
-    order = order_by_size(sets, members)
+    order = members[sets.sizes[members] > 0]
+    order = order[np.lexsort((order, sets.sizes[order]))]
     shared = min_shared_sizes(sets.sizes[order], threshold, measure)
-    prefixes = choose_prefixes(run, sets, order, _loosened(shared))
+    # Fewer common elements make longer prefixes, which rule more out.
+    loosened = np.maximum(shared - np.minimum(shared // _SLACK, shared // 2), 1)
+    prefixes = choose_prefixes(run, sets, order, loosened)
     outside = prefixes.sizes - prefixes.single - prefixes.kept
     own = origins[order] if len(origins) else origins
     turns = [
@@ -242,11 +238,6 @@ def join_sets(
         for x, y, containment, similarity in found:
             scores = similarity if measure == "jaccard" else containment + 1j * similarity
             yield order[x].astype(np.uint32), order[y].astype(np.uint32), scores
-
-
-def _loosened(min_shared: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return lower numbers of common elements, from 1, whose prefixes are longer."""
-    return np.maximum(min_shared - np.minimum(min_shared // _SLACK, min_shared // 2), 1)
 
 
 def _probe_holders(

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import rows_of
-from lshdup.base.ragged import distinct, ranges
+from lshdup.base.memory import rows_of, slices_of
+from lshdup.base.ragged import cut_offsets, distinct, offsets_of, ranges
 from lshdup.base.run import Run
 from lshdup.compare.scored_pairs import (
     Columns,
@@ -24,6 +24,7 @@ from lshdup.compare.scored_pairs import (
     gather_pairs,
     hold_pairs,
     pack_pairs,
+    pack_unordered,
     unpack_pairs,
 )
 from lshdup.lsh.candidates import PairArrays
@@ -43,6 +44,7 @@ class ExpandedPairs:
     """
 
     total: int
+    _documents: int
     _pairs: Pairs
     _classes: "_Classes | None"
     _estimated: NDArray[np.uint64]
@@ -65,9 +67,11 @@ class ExpandedPairs:
 
     def is_estimate(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return of which of these pairs the similarity is an estimate: bool array."""
-        of = self._classes.duplicate_of if self._classes is not None else None
-        a, b = (left, right) if of is None else (of[left], of[right])
-        return contains(self._estimated, pack_pairs(np.minimum(a, b), np.maximum(a, b)))
+        return hold_pairs(self._estimated, self._first(left), self._first(right))
+
+    def _first(self, documents: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return the document that stands for each of these documents in the pairs."""
+        return documents if self._classes is None else self._classes.duplicate_of[documents]
 
     def pieces(self) -> Iterator[Columns]:
         """Yield all pairs in order: (left, right, similarity), uint32 and uint32 arrays and scores.
@@ -123,11 +127,11 @@ class ExpandedPairs:
             for cut in cuts
         ]
 
-    def best(self, n: int) -> NDArray[np.float64]:
-        """Return the largest similarity of a pair of each of n documents; 0 if it is in none."""
-        best = np.zeros(n)
+    def best(self) -> NDArray[np.float64]:
+        """Return the largest similarity of a pair of each document; 0 if it is in none."""
+        best = np.zeros(self._documents)
         for start in reversed(range(0, len(self._pairs), PIECE)):
-            left, right, similarity = self._pairs.part(start, min(start + PIECE, len(self._pairs)))
+            left, right, similarity = self._pairs.part(start, start + PIECE)
             # In ascending order of similarity: the last one written stays.
             scores = np.repeat(similarity.real[::-1], 2)
             best[np.stack([left, right], axis=1).ravel()[::-1]] = scores
@@ -146,9 +150,9 @@ class ExpandedPairs:
 
     def holds(self, left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which of these pairs of different documents are among the pairs: bool array."""
-        if self._classes is not None:
-            left, right = self._classes.duplicate_of[left], self._classes.duplicate_of[right]
-        return contains(np.sort(self._pairs.keys), pack_pairs(left, right))
+        return contains(
+            np.sort(self._pairs.keys), pack_pairs(self._first(left), self._first(right))
+        )
 
     def count(self, keys: NDArray[np.uint64]) -> int:
         """Return the number of pairs that pairs of different classes expand to."""
@@ -156,19 +160,11 @@ class ExpandedPairs:
 
     def documents(self) -> NDArray[np.int64]:
         """Return the documents that are in any pair: ascending int64 array."""
-        n = (
-            len(self._classes.duplicate_of)
-            if self._classes
-            else 1 + max((int(part.max()) for part in self._columns()), default=-1)
-        )
-        named = np.zeros(n, bool)
-        for part in self._columns():
-            named[part] = True
-        return np.flatnonzero(named[self._classes.duplicate_of] if self._classes else named)
-
-    def _columns(self) -> Iterator[NDArray[np.uint32]]:
+        named = np.zeros(self._documents, bool)
         for start in range(0, len(self._pairs), PIECE):
-            yield from unpack_pairs(self._pairs.keys[start : start + PIECE])
+            for part in unpack_pairs(self._pairs.keys[start : start + PIECE]):
+                named[part] = True
+        return np.flatnonzero(named[self._classes.duplicate_of] if self._classes else named)
 
 
 def expand_copies(
@@ -193,14 +189,12 @@ def expand_copies(
     estimated : uint64 array, ascending keys of the pairs whose similarity is an estimate.
     """
     arrays = run.arrays
-    is_copy = arrays.compute(
-        len(duplicate_of), np.bool_, lambda some: duplicate_of[some] != rows_of(some)
-    )
-    copies = arrays.find(is_copy)
+    n = len(duplicate_of)
+    copies = arrays.where(n, lambda some: duplicate_of[some] != rows_of(some))
     if collapse or not len(copies):
         beside = duplicate_of
         if across is not None:
-            twin = arrays.full(len(duplicate_of), -1, np.int64)
+            twin = arrays.full(n, -1, np.int64)
             left, right = across[0][::-1], across[1][::-1]
             twin[left], twin[right] = right, left  # NumPy writes in order: the first one stays.
             if collapse:
@@ -209,17 +203,16 @@ def expand_copies(
                 pairs = pairs.where(run, lambda a, b: ~hold_pairs(keys, a, b))
             beside = twin[duplicate_of]
             copies = copies[beside[copies] >= 0]
-        low, high = np.minimum(copies, beside[copies]), np.maximum(copies, beside[copies])
-        pairs = _with_copies(run, pairs, pack_pairs(low, high))
-        return ExpandedPairs(len(pairs), pairs, None, estimated, NO_KEYS)
+        pairs = _with_copies(run, pairs, pack_unordered(copies, beside[copies]))
+        return ExpandedPairs(len(pairs), n, pairs, None, estimated, NO_KEYS)
     classes, within = _Classes.of(run, duplicate_of, sizes), 0
     if across is None:
-        several = arrays.where(len(duplicate_of), lambda some: classes.sizes[some] > 1)
+        several = arrays.where(n, lambda some: classes.sizes[some] > 1)
         # The pair of a class with itself stands for the pairs within it.
         pairs = _with_copies(run, pairs, pack_pairs(several, several))
-        within = sum(n * (n - 1) // 2 - n * n for n in classes.sizes[several].tolist())
+        within = sum(m * (m - 1) // 2 - m * m for m in classes.sizes[several].tolist())
     total = classes.count(pairs.keys) + within
-    return ExpandedPairs(total, pairs, classes, estimated, NO_KEYS)
+    return ExpandedPairs(total, n, pairs, classes, estimated, NO_KEYS)
 
 
 def _with_copies(run: Run, pairs: Pairs, keys: NDArray[np.uint64]) -> Pairs:
@@ -264,10 +257,9 @@ class _Classes:
             run.arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64)
         )
         sizes[:] = 0
-        for start in range(0, n, PIECE):
-            part = slice(start, min(start + PIECE, n))
-            keys[part] = pack_pairs(duplicate_of[part], np.arange(part.start, part.stop))
-            np.add.at(sizes, duplicate_of[part], 1)
+        for some in slices_of(n):
+            keys[some] = pack_pairs(duplicate_of[some], rows_of(some))
+            np.add.at(sizes, duplicate_of[some], 1)
         keys.sort()
         np.cumsum(sizes, out=starts)
         starts -= sizes
@@ -308,7 +300,7 @@ class _Classes:
         b = self.members(self.starts[right[of_pair]] + step % others)
         once = (left != right)[of_pair] | (a < b)
         a, b, of_pair = a[once], b[once], of_pair[once]
-        keys, values = pack_pairs(np.minimum(a, b), np.maximum(a, b)), similarity[of_pair]
+        keys, values = pack_unordered(a, b), similarity[of_pair]
         if self.set_sizes is not None:
             keys = np.where(self.differ_in_size(a, b), pack_pairs(a, b), keys)
         order = np.lexsort((keys, -values))
@@ -335,16 +327,11 @@ class _Classes:
                 np.add.at(partners, own, self.sizes[other])
         first = self.duplicate_of
         lefts = arrays.where(n, lambda some: partners[first[some]] > 0)
-        ends = arrays.compute(len(lefts), np.int64, lambda some: partners[first[lefts[some]]])
-        np.cumsum(ends, out=ends)
-        start = 0
-        while start < len(lefts):
-            before = ends[start - 1] if start else 0
-            end = max(start + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
-            found = np.concatenate([self._after(lefts[start:end], each) for each in tables])
+        counts = arrays.compute(len(lefts), np.int64, lambda some: partners[first[lefts[some]]])
+        for some in cut_offsets(offsets_of(counts, arrays), PIECE):
+            found = np.concatenate([self._after(lefts[some], each) for each in tables])
             found.sort()
             yield unpack_pairs(found)
-            start = end
 
     def _after(self, documents: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the pairs of each document with later ones of the classes paired with its own, or

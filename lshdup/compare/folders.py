@@ -16,17 +16,17 @@ all its entries minus one term where two branches with the same group meet.
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import distinct, offsets_of, ranges
-from lshdup.compare.scored_pairs import contains
+from lshdup.base.ragged import cut_offsets, distinct, offsets_of, ranges
+from lshdup.compare.scored_pairs import contains, pack_unordered
+from lshdup.kernels.helpers import mix64_array
 
 _I64 = NDArray[np.int64]
-T = TypeVar("T", np.int64, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ class FolderTree:
 
     def holds(self, upper: _I64, lower: _I64) -> NDArray[np.bool_]:
         """Return whether `upper` is a folder above `lower`, or the same: bool array."""
-        is_above: NDArray[np.bool_] = (upper <= lower) & (lower < self.ends[upper])
-        return is_above
+        return (upper <= lower) & (lower < self.ends[upper])
 
     def meet(self, a: _I64, b: _I64) -> _I64:
         """Return the deepest folder that holds both: int64 array."""
@@ -82,12 +81,11 @@ class FolderTree:
             open_ = open_[self.depths[folders[open_]] > depths[open_]]
         return folders
 
-    def sum_below(self, values: NDArray[T]) -> NDArray[T]:
+    def sum_below(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of the values of each folder and all below it; uint64 values wrap."""
-        sums: NDArray[Any] = np.zeros(len(values) + 1, values.dtype)
+        sums = np.zeros(len(values) + 1, values.dtype)
         np.cumsum(values, out=sums[1:])
-        below: NDArray[T] = sums[self.ends] - sums[:-1]
-        return below
+        return sums[self.ends] - sums[:-1]
 
 
 #: Entries of folders that are looked at together; and pairs of folders.
@@ -95,8 +93,6 @@ _AT_ONCE, _PAIRS_AT_ONCE = 1 << 22, 1 << 18
 
 #: A group that is directly in more folders than this is *common*.
 COMMON = 100
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ class Contents:
 
         self.total = tree.sum_below(sum_of(folder, weight) - sum_of(meeting, weight[after]))
         prints = np.zeros(m, np.uint64)
-        mixed = _mix(group)
+        mixed = np.asarray(mix64_array(group.astype(np.uint64) + 1))  # type: ignore[arg-type]
         np.add.at(prints, folder, mixed)
         np.subtract.at(prints, meeting, mixed[after])
         self.sets, self._earlier = _find_equal(tree, tree.sum_below(prints), self.total)
@@ -207,10 +203,11 @@ class Contents:
         possible &= self.is_first
         folders = np.flatnonzero(possible)
         folders = folders[np.argsort(self.tree.depths[folders], kind="stable")]
-        sizes = self._starts[self.tree.ends[folders]] - self._starts[folders]
         levels = np.flatnonzero(np.diff(self.tree.depths[folders])) + 1
-        for start, end in _pieces(sizes, _AT_ONCE, levels):
-            yield from self._holders_of_prefix(folders[start:end], threshold, has_holder)
+        for level in np.split(folders, levels):
+            sizes = self._starts[self.tree.ends[level]] - self._starts[level]
+            for some in cut_offsets(offsets_of(sizes), _AT_ONCE):
+                yield from self._holders_of_prefix(level[some], threshold, has_holder)
 
     def _holders_of_prefix(
         self, folders: _I64, threshold: float, has_holder: NDArray[np.bool_]
@@ -251,8 +248,8 @@ class Contents:
         sizes = np.minimum(lengths - done, most)
         # All of a folder come together, those of some folders at a time.
         starts = np.flatnonzero(np.diff(inside, prepend=-1, append=-1))
-        for low, high in _pieces(np.diff(offsets_of(sizes)[starts]), _PAIRS_AT_ONCE):
-            part = slice(starts[low], starts[high])
+        for some in cut_offsets(offsets_of(sizes)[starts], _PAIRS_AT_ONCE):
+            part = slice(starts[some.start], starts[some.stop])
             row = np.repeat(np.arange(part.start, part.stop), sizes[part])
             a, begin = inside[row], begins[row]
             own = group[row] * m + self._ranks[a]
@@ -288,10 +285,10 @@ class Contents:
         """Return the sums over entries below `inside` (`_entries`) of groups below `holder`."""
         out = np.zeros(len(inside), np.int64)
         sizes = self._starts[self.tree.ends[inside]] - self._starts[inside]
-        for start, end in _pieces(sizes, _AT_ONCE):
-            row, entry = self._entries(inside[start:end], once=once)
-            both = self._is_below(self._group[entry], holder[start:end][row])
-            out[start:end] = np.bincount(row[both], values[entry[both]], end - start)
+        for some in cut_offsets(offsets_of(sizes), _AT_ONCE):
+            row, entry = self._entries(inside[some], once=once)
+            both = self._is_below(self._group[entry], holder[some][row])
+            out[some] = np.bincount(row[both], values[entry[both]], some.stop - some.start)
         return out
 
     def describe(self, inside: _I64, holder: _I64, shared: _I64) -> FolderPairs:
@@ -306,26 +303,6 @@ class Contents:
             self._documents[inside], self._documents[holder], documents, shared,
             int(self._is_cut.sum()),
         )  # fmt: skip
-
-
-def _pieces(sizes: _I64, most: int, cuts: _I64 | None = None) -> Iterator[tuple[int, int]]:
-    """Yield runs of rows of at most so many entries, or of one row; a run ends at each cut."""
-    sums, start = offsets_of(sizes), 0
-    stops = [*([] if cuts is None else cuts.tolist()), len(sizes)]
-    for stop in stops:
-        while start < stop:
-            end = int(np.searchsorted(sums, sums[start] + most, side="right")) - 1
-            end = min(max(end, start + 1), stop)
-            yield start, end
-            start = end
-
-
-def _mix(numbers: _I64) -> NDArray[np.uint64]:
-    """Return well mixed 64-bit numbers (SplitMix64, of Steele, Lea and Flood, OOPSLA 2014)."""
-    x = (numbers.astype(np.uint64) + np.uint64(1)) * _MIX
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def _find_equal(tree: FolderTree, prints: NDArray[np.uint64], total: _I64) -> tuple[_I64, _I64]:
@@ -390,18 +367,13 @@ class _Matches:
     def __init__(self, tree: FolderTree, inside: _I64, holder: _I64, shared: _I64) -> None:
         self._tree, self._parts = tree, [(inside, holder, shared)]
         # Ascending keys, each array at least twice as long as the next one: few are sorted again.
-        self._keys = [np.sort(self._pack(inside, holder))]
-
-    def _pack(self, a: _I64, b: _I64) -> NDArray[np.uint64]:
-        keys = np.minimum(a, b) * len(self._tree.parents) + np.maximum(a, b)
-        packed: NDArray[np.uint64] = keys.astype(np.uint64)
-        return packed
+        self._keys = [np.sort(pack_unordered(inside, holder))]
 
     def add(self, inside: _I64, holder: _I64, shared: _I64) -> None:
         """Add more pairs."""
         if len(inside):
             self._parts.append((inside, holder, shared))
-            self._keys.append(np.sort(self._pack(inside, holder)))
+            self._keys.append(np.sort(pack_unordered(inside, holder)))
             while len(self._keys) > 1 and len(self._keys[-2]) < 2 * len(self._keys[-1]):
                 keys = np.concatenate([self._keys.pop(), self._keys.pop()])
                 keys.sort()
@@ -412,7 +384,7 @@ class _Matches:
         covered = np.zeros(len(a), bool)
         open_, at = np.arange(len(a)), a.copy()
         while len(open_):
-            pairs = self._pack(at, b[open_])
+            pairs = pack_unordered(at, b[open_])
             met = np.any([contains(keys, pairs) for keys in self._keys], axis=0)
             covered[open_[met]] = True
             at = self._tree.parents[at]

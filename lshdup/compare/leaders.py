@@ -13,11 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.ragged import SetSource, offsets_of
+from lshdup.base.ragged import SetSource, cut_offsets, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters, Edges
-from lshdup.compare.scored_pairs import hold_pairs, pack_pairs, unpack_pairs
+from lshdup.compare.scored_pairs import hold_pairs, pack_unordered, unpack_pairs
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.kernels import clusters as kernels
 from lshdup.lsh.candidates import Components, PairArrays
@@ -61,15 +61,14 @@ def cluster_buckets(
 
 
 def _by_position(
-    documents: NDArray[np.uint32], keys: NDArray[np.uint64], n: int
+    run: Run, documents: NDArray[np.uint32], keys: NDArray[np.uint64], n: int
 ) -> NDArray[np.uint64]:
     """Return the keys of pairs of n documents as ascending keys of their positions."""
     if not len(keys):
         return keys
-    position = np.full(n, _NONE, np.uint32)
-    position[documents] = np.arange(len(documents))
-    a, b = np.sort([position[each] for each in unpack_pairs(keys)], axis=0)
-    return np.sort(pack_pairs(a, b)[b != _NONE])
+    position = run.arrays.places(documents, n)
+    a, b = (position[each] for each in unpack_pairs(keys))
+    return np.sort(pack_unordered(a, b)[(a != _NONE) & (b != _NONE)])
 
 
 class _SetsInMemory:
@@ -127,7 +126,7 @@ class _LeaderSearch:
         self._near = components.bucket, components.digests, components.least
         self._run, self._threshold = run, edges.threshold
         self._expected = arrays.take(np.asarray(edges.sizes), documents)
-        self._apart = _by_position(documents, edges.apart, len(edges.sizes))
+        self._apart = _by_position(run, documents, edges.apart, len(edges.sizes))
         self._sets = _SetsInMemory(run, documents, edges.source)
         # The leaders of each bucket, as linked lists: see `kernels.assign_leaders`.
         self._heads = arrays.full(components.count, _NONE, np.uint32)
@@ -142,17 +141,14 @@ class _LeaderSearch:
         edges = self._edges
         # The elements of the sets before each component, and of all.
         ends = self._run.arrays.take(offsets_of(self._expected, self._run.arrays), edges)
-        at = 0
-        while at < len(edges) - 1:
-            fitting = int(np.searchsorted(ends, ends[at] + BLOCK_BYTES // 8, side="right")) - 1
-            to = max(at + 1, fitting)
-            positions = np.arange(edges[at], edges[to], dtype=np.uint32)
-            if ends[to] - ends[at] <= BLOCK_BYTES // 8:
-                self._assign_block(positions, 0, edges[at : to + 1] - edges[at])
+        for some in cut_offsets(ends, BLOCK_BYTES // 8):
+            first, last = some.start, some.stop
+            positions = np.arange(edges[first], edges[last], dtype=np.uint32)
+            if ends[last] - ends[first] <= BLOCK_BYTES // 8:
+                self._assign_block(positions, 0, edges[first : last + 1] - edges[first])
             else:
                 self._search_large(positions)
-            at = to
-            self._run.progress("groups", int(edges[to]), len(self.leader))
+            self._run.progress("groups", int(edges[last]), len(self.leader))
 
     def _search_large(self, rest: NDArray[np.uint32]) -> None:
         """Search one component that is larger than a block, in rounds.
@@ -247,9 +243,8 @@ def _connect_clusters(
     parent : uint32 array of shape (m,), the leader of each position; becomes the first position
         that is connected with it.
     """
-    position = np.zeros(len(edges.sizes), np.uint32)
-    position[components.documents] = np.arange(len(leader), dtype=np.uint32)
     documents = components.documents
+    position = run.arrays.places(documents, len(edges.sizes))
     compared = 0
 
     def pieces() -> Iterator[PairArrays]:

@@ -6,14 +6,14 @@ are made by the default order first, and only members that are t similar to all 
 central; the first representative always is.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.frozen import dataclass
-from lshdup.base.ragged import offsets_of, ranges
+from lshdup.base.ragged import StringTable, cut_offsets, offsets_of, ranges
 from lshdup.base.run import Run
 from lshdup.compare import verification
 from lshdup.compare.clusters import Clusters, Edges
@@ -26,31 +26,11 @@ PIECE = 1 << 20
 #: Elements of the sets of a block: two blocks are compared with each other in memory.
 BLOCK = verification.SET_BYTES // 64
 
+#: More similarities are announced: they take seconds.
+_MANY_COMPARISONS = 1 << 22
+
 #: Sums that differ by a smaller share are equal: floating-point sums depend on their order.
 _TIE = 1e-9
-
-
-@dataclass(frozen=True)
-class Comparisons:
-    """The work of `choose_medoids`, counted before it begins (`count_comparisons`).
-
-    pairs : similarities to compute.
-    largest : distinct sets in the largest cluster.
-    example : its representative, or -1 if there are no clusters.
-    """
-
-    pairs: int
-    largest: int
-    example: int
-
-
-def count_comparisons(clusters: Clusters, ordered: NDArray[np.int64]) -> Comparisons:
-    """Count the comparisons of `choose_medoids`. clusters, ordered : as there."""
-    sizes = clusters.sizes[ordered]
-    at = int(sizes.argmax()) if len(sizes) else -1
-    if at < 0 or sizes[at] < 2:
-        return Comparisons(0, 0, -1)
-    return Comparisons(int((sizes * (sizes - 1) // 2).sum()), int(sizes[at]), int(ordered[at]))
 
 
 def choose_medoids(
@@ -59,9 +39,11 @@ def choose_medoids(
     ordered: NDArray[np.int64],
     duplicate_of: NDArray[np.int64],
     edges: Edges,
-    level: NDArray[np.int64] | None = None,
+    level: NDArray[np.int64],
+    names: StringTable,
 ) -> Clusters:
-    """Return the clusters with their central documents as representatives.
+    """Return the clusters with their central documents as representatives. Much work is said
+    before.
 
     The similarities to the new representatives are unknown (NaN) in the result;
     `complete_similarities` computes them.
@@ -72,13 +54,13 @@ def choose_medoids(
     edges : with single linkage, any member can be central, since members may be less similar than
         t.
     level : int64 array of shape (n,); only documents of the representative's level can be central.
+    names : of all documents.
 
     Cost: m (m - 1) / 2 similarities for a cluster of m distinct sets. Memory: as
     `verification.verify_jaccard`, and 100 bytes for each document in a cluster.
     """
     n = len(duplicate_of)
-    rank = np.zeros(n, np.int64)
-    rank[ordered] = np.arange(len(ordered))
+    rank = run.arrays.places(ordered, n)
     own = clusters.representative
     members = np.flatnonzero((own >= 0) & (clusters.sizes[own] > 1))
     members = members[np.lexsort((rank[members], rank[own[members]]))]
@@ -87,8 +69,14 @@ def choose_medoids(
     pairs = int((counts * (counts - 1) // 2).sum())
     if not len(members):
         return clusters
-    position = np.zeros(n, np.int64)
-    position[members] = np.arange(len(members))
+    if pairs > _MANY_COMPARISONS:
+        largest = int(counts.argmax())
+        run.say(
+            f"--keep central compares all documents of a group: {pairs:,} similarities; "
+            f"the largest group has {counts[largest]:,} different documents, one is "
+            f"{os.fsdecode(names[members[first[largest]]])}"
+        )
+    position = run.arrays.places(members, n)
     weight = np.bincount(duplicate_of, minlength=n)[members]
     total = weight.astype(np.float64)  # Each document is like itself.
     can_lead = np.ones(len(members), bool)
@@ -109,8 +97,7 @@ def choose_medoids(
         done += len(score)
         run.progress("groups", done, pairs)
     can_lead[first] = True
-    if level is not None:
-        can_lead &= level[members] == np.repeat(level[members[first]], counts)
+    can_lead &= level[members] == np.repeat(level[members[first]], counts)
     total[~can_lead] = -np.inf
     best = np.repeat(np.maximum.reduceat(total, first), counts)
     winners = np.flatnonzero(total >= best * (1 - _TIE))
@@ -141,10 +128,8 @@ def pairs_within(
     yield from pairs_of_rows(rows, rows + 1, stops)
     for cluster in large.tolist():
         begin, stop = int(starts[cluster]), int(starts[cluster + 1])
-        cuts = [begin]
-        while cuts[-1] < stop:
-            fitting = int(np.searchsorted(ends, ends[cuts[-1]] + BLOCK, side="right")) - 1
-            cuts.append(min(max(fitting, cuts[-1] + 1), stop))
+        blocks = cut_offsets(ends[begin : stop + 1], BLOCK)
+        cuts = [begin, *(begin + block.stop for block in blocks)]
         for block, upper in enumerate(cuts[:-1]):
             rows = np.arange(upper, cuts[block + 1])
             for low, high in zip(cuts[block:-1], cuts[block + 1 :], strict=True):
@@ -155,13 +140,7 @@ def pairs_of_rows(
     rows: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield the pairs of each row with starts[i] … stops[i] - 1."""
-    ends = np.cumsum(stops - starts)
-    at = 0
-    while at < len(rows):
-        before = int(ends[at - 1]) if at else 0
-        to = max(at + 1, int(np.searchsorted(ends, before + PIECE, side="right")))
-        part = slice(at, to)
+    for part in cut_offsets(offsets_of(stops - starts), PIECE):
         counts = stops[part] - starts[part]
         if counts.any():
             yield np.repeat(rows[part], counts), ranges(starts[part], counts)
-        at = to

@@ -109,6 +109,11 @@ def pack_pairs(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray
     return keys
 
 
+def pack_unordered(a: NDArray[np.integer], b: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return `pack_pairs` of pairs with the lower number left."""
+    return pack_pairs(np.minimum(a, b), np.maximum(a, b))
+
+
 def unpack_pairs(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Return left and right of `pack_pairs`, as uint32 arrays."""
     return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
@@ -127,7 +132,7 @@ def hold_pairs(
     keys: NDArray[np.uint64], left: NDArray[np.integer], right: NDArray[np.integer]
 ) -> NDArray[np.bool_]:
     """Return which pairs are in ascending keys of pairs with the lower number left: bool array."""
-    return contains(keys, pack_pairs(np.minimum(left, right), np.maximum(left, right)))
+    return contains(keys, pack_unordered(left, right))
 
 
 def take_pairs(keys: NDArray[np.uint64], documents: NDArray[np.int64]) -> NDArray[np.uint64]:

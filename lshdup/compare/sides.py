@@ -22,7 +22,7 @@ from lshdup.base.memory import rows_of
 from lshdup.base.ragged import RaggedSets, SetSource, gather_sets
 from lshdup.base.run import Run
 from lshdup.compare.expand_duplicates import NO_KEYS, Apart
-from lshdup.compare.scored_pairs import Pairs, pack_pairs
+from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.candidates import NO_ORIGINS, PairArrays, find_exact_duplicates
 
 _I64 = NDArray[np.int64]
@@ -146,9 +146,8 @@ class Sides:
         Empty: all are.
     keys : uint64 array of shape (n,), equal for documents that are exact duplicates: fingerprints
         of the sets, or of texts or bytes if documents are compared for sameness.
-    duplicate_of : int64 array of shape (n,), the first exact duplicate of each document of its own
+    apart : pairs that are left out, and the first exact duplicate of each document of its own
         origin.
-    apart : pairs that are left out; None: none is.
     """
 
     left: Side
@@ -156,8 +155,7 @@ class Sides:
     origins: NDArray[np.uint32]
     sizes: _I64
     keys: NDArray[np.uint64]
-    duplicate_of: _I64
-    apart: Apart | None = None
+    apart: Apart
 
     @classmethod
     def of(
@@ -188,7 +186,12 @@ class Sides:
             if prints:
                 whole = Fingerprints.concatenate(prints) if right is not None else prints[0]
                 duplicate_of = whole.confirm(run, duplicate_of, same)
-        return cls(left, right, origins, sizes, keys, duplicate_of)
+        return cls(left, right, origins, sizes, keys, Apart.of(run, NO_KEYS, duplicate_of))
+
+    @property
+    def duplicate_of(self) -> _I64:
+        """The document that stands for each document, in pairs that are not left out."""
+        return self.apart.duplicate_of
 
     @cached_property
     def prints(self) -> Fingerprints:
@@ -208,13 +211,7 @@ class Sides:
 
     def leave_out(self, run: Run, keys: NDArray[np.uint64]) -> "Sides":
         """Return the sides without some pairs: ascending keys, the lower number left."""
-        apart = Apart.of(run, keys, self.duplicate_of)
-        return replace(self, duplicate_of=apart.duplicate_of, apart=apart)
-
-    @property
-    def left_out(self) -> NDArray[np.uint64]:
-        """The keys of the pairs that are left out."""
-        return NO_KEYS if self.apart is None else self.apart.keys
+        return replace(self, apart=Apart.of(run, keys, self.apart.whole))
 
     def expect(self, documents: _I64) -> None:
         """Tell the sources whose sets will be wanted (ascending int64 array)."""
@@ -261,10 +258,3 @@ def _separate_origins(
         return np.where(own != 0, own ^ origins[some].astype(np.uint64) * _ODD, own)
 
     return run.arrays.compute(len(keys), np.uint64, own_keys)
-
-
-def renumber(pairs: Pairs, members: _I64, rows: _I64) -> Pairs:
-    """Return pairs of rows as pairs of documents. members, rows : of `Sides.gather`."""
-    if rows is members:
-        return pairs
-    return replace(pairs, keys=pack_pairs(members[pairs.left], members[pairs.right]))

@@ -69,7 +69,7 @@ def make_histogram(
     Cost: the pairs are sorted once, and passed over once for each step.
     """
     n = len(duplicate_of)
-    documents = n - np.searchsorted(np.sort(expanded.best(n)), levels)
+    documents = n - np.searchsorted(np.sort(expanded.best()), levels)
     members = documents_to_compare(run, duplicate_of, sizes)
     ranked = clusters.rank_documents(run, members, duplicate_of, order)
     copies = np.bincount(duplicate_of, minlength=n)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Key, rows_of, slices_of
-from lshdup.base.ragged import StringTable, distinct, offsets_of
+from lshdup.base.ragged import StringTable, cut_offsets, distinct, offsets_of
 from lshdup.base.run import Run, run_in_parts
 from lshdup.base.wording import join_names
 from lshdup.errors import ArtifactError, ParameterError
@@ -281,9 +281,7 @@ class Components:
                 later = slice(some.start + 1, some.stop + 1)
                 begins[later] = root[documents[later]] != root[documents[some]]
             edges = arrays.find(begins)
-        position: NDArray[np.uint32] = arrays.full(n, kernels.NO_BUCKET, np.uint32)
-        for some in slices_of(len(documents)):
-            position[documents[some]] = rows_of(some)
+        position = arrays.places(documents, n)
         shape = len(documents), len(shared.members)
         bucket = arrays.full(shape, kernels.NO_BUCKET, np.uint32)
         starts = offsets_of(np.array([len(each) for each in shared.ends], np.int64)).tolist()
@@ -299,14 +297,6 @@ class Components:
         listed[:] = self.documents
         listed.sort()
         return listed
-
-    def blocks(self, most: int) -> Iterator[slice]:
-        """Yield the positions of components of `most` documents together, or of a larger one."""
-        at, edges = 0, self.edges
-        while at < len(edges) - 1:
-            to = max(at + 1, int(np.searchsorted(edges, edges[at] + most, side="right")) - 1)
-            yield slice(int(edges[at]), int(edges[to]))
-            at = to
 
 
 @dataclass(frozen=True)
@@ -415,7 +405,8 @@ def _pieces(run: Run, components: Components) -> Iterator[PairArrays]:
         for at in range(len(walks))[part]:
             _, pieces[at] = next(walks[at], (0, None))
 
-    for block in components.blocks(_BLOCK):
+    for whole in cut_offsets(components.edges, _BLOCK):
+        block = slice(int(components.edges[whole.start]), int(components.edges[whole.stop]))
         if not components.least:
             for done, pairs in walk(block, 0, bands):
                 run.progress("candidates", done, total)

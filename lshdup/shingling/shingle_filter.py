@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.memory import slices_of
+from lshdup.base.memory import Buffer, slices_of
 from lshdup.base.params import FilterParams
 from lshdup.base.ragged import RaggedSets, distinct
 from lshdup.base.run import Run, run_parts
@@ -79,17 +79,17 @@ class ShingleFilter:
         kernels.mark_elements(shingles, marks)
         return table, marks, nothing
 
-    def apply(self, sets: RaggedSets, room: NDArray[np.uint64] = NO_SHINGLES) -> RaggedSets:
+    def apply(self, sets: RaggedSets, buffer: Buffer | None = None) -> RaggedSets:
         """Return the filtered sets; sets of fewer shingles than the filter asks for are empty.
 
         For any thread.
 
-        room : uint64 array for the elements; if it is too small, new memory is taken.
+        buffer : memory for the elements, of uint64; None: new memory.
         Cost: about 2 ns an element.
         """
         table, marks, nothing = self._table
         total = int(sets.offsets[-1] - sets.offsets[0])
-        out = room if len(room) >= total else np.empty(total, np.uint64)
+        out = np.empty(total, np.uint64) if buffer is None else buffer.room(total)
         sizes = np.empty(len(sets), np.int64)
         total = kernels.filter_sets(sets.values, sets.offsets, table, marks, nothing, out, sizes)
         left, is_large = out[:total], sizes >= self.params.least_shingles

@@ -282,7 +282,7 @@ def find_clusters_against(
     rest = np.setdiff1d(np.flatnonzero((here.sizes > 0) & ~is_shared), goes)
     every = preference(run, here.documents, here.sizes, params, both.request.documents)
     order = _take_order(every, rest)
-    apart = take_pairs(sides.left_out, rest)
+    apart = take_pairs(sides.apart.keys, rest)
     left, method = here.take(run, rest), both.method
     index = build_index(run, left, both.params) if method.by_bands else None
     groups = find_clusters(

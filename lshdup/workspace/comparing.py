@@ -147,7 +147,7 @@ class Comparison:
         Groups of other methods than bands are not saved.
         """
         run, request, collection = self.run, self.request, self.here
-        apart = self.sides.left_out
+        apart = self.sides.apart.keys
         if self.indexed is not None:
             return load_or_find_clusters(run, self.indexed, rule, request, apart)
         order = preference(run, collection.documents, collection.sizes, rule, request.documents)

@@ -15,10 +15,9 @@ from tests.running import as_variables, clean_environment, run_program
 #: What is large enough that no folder of the other tests fills it, and a size that these do fill.
 SIZES = {
     "collection.batches.BYTES_AT_ONCE": 4096, "collection.annotating._PIECE": 3,
-    "collection.filtering._PIECE": 4, "collection.name_lists._PIECE": 4,
-    "collection.collect._AT_ONCE": 4, "collection.set_source._BYTES_AT_ONCE": 4096,
+    "collection.filtering._PIECE": 4, "collection.set_source._BYTES_AT_ONCE": 4096,
     "cli.output.PIECE_ROWS": 4, "cli.output.PIECE_MAILS": 2, "cli.output._MOST_NAMES": 3,
-    "collection.keep_rules._PIECE": 4, "compare.medoids.PIECE": 4, "compare.clusters._PIECE": 4,
+    "compare.medoids.PIECE": 4, "compare.clusters._PIECE": 4,
     "compare.expand_duplicates.PIECE": 4, "compare.folders._AT_ONCE": 4,
     "compare.leaders.HELD_BYTES": 512, "compare.scored_pairs.RUN": 8, "compare.exact_join.PIECE": 4,
     "compare.exact_join._PROBES": 2, "compare.verification.BLOCK_BYTES": 4096,

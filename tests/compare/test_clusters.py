@@ -432,7 +432,7 @@ new folders.txt|desktop.ini|downloads.txt|日本.txt
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-@pytest.mark.parametrize("below", ["", "Documents/{}", "{}/a.txt", "x/{}/y/b"])
+@pytest.mark.parametrize("below", ["", "Documents/{}", "{}/a.txt", "x/{}/y/b", "x/" * 999 + "{}"])
 def test_names_of_copies_are_known(form, below):
     upper = [name.upper() for name in _MARKED]
     for names, marks in ((_MARKED, 1), (upper, 1), (_UNMARKED, 0)):

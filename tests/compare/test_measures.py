@@ -73,7 +73,7 @@ def test_pairs_of_all_documents_are_those_of_brute_force(sets, threshold, piece)
     levels = [threshold, 0.9, 1.0]
     assert made.totals(np.array(levels)) == [sum(row[2] >= t for row in expected) for t in levels]
     best = [max([row[2] for row in expected if i in row[:2]], default=0) for i in range(len(sets))]
-    assert made.best(len(sets)).tolist() == best
+    assert made.best().tolist() == best
     above = insides(ragged, members, min(threshold, 0.5)).at_least(threshold)
     of_both = ((each.left, each.right, each.similarity) for each in (above, pairs))
     assert rows(next(of_both)) == rows(next(of_both))

@@ -112,7 +112,7 @@ def test_pairs_of_copies_are_those_of_brute_force(collection, piece, collapse):
     assert made.documents().tolist() == sorted({d for a, b, _ in expected for d in (a, b)})
     assert all(len(each[0]) <= piece + len(kinds) for each in pieces)
     best = [max([s for *pair, s in expected if d in pair], default=0) for d in range(len(kinds))]
-    assert made.best(len(kinds)).tolist() == best
+    assert made.best().tolist() == best
     assert made.totals(np.array(LEVELS)) == [sum(s >= t for *_, s in expected) for t in LEVELS]
     for low, high in pairwise([*LEVELS, np.inf]):
         there = [row for row in expected if low <= row[2] < high]
@@ -127,7 +127,7 @@ def test_pairs_of_copies_are_counted_but_not_made():
     assert len(made) == n * (n - 1) // 2
     assert made.totals(np.array([0.5, 1.0])) == [len(made)] * 2
     assert made.example(1.0, np.inf) == (0, 1, 1.0)
-    assert (made.best(n) == 1.0).all()
+    assert (made.best() == 1.0).all()
     left, right, similarity = next(made.pieces())
     assert (left[0], right[0], similarity[0]) == (0, 1, 1.0)
     assert len(left) <= n
