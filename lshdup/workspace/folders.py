@@ -100,8 +100,10 @@ def find_folders(documents: DocumentList) -> Folders:
     below = Counter(each[:-1] for each in every)  # folders directly below
     kept = [(), *sorted(each for each in every if each in direct or below[each] != 1)]
     position = {each: at for at, each in enumerate(kept)}
-    # The nearest folder above is the last one of those above.
-    parents = [max(position.get(each[:n], 0) for n in range(len(each))) for each in kept[1:]]
+    parents = [
+        next(position[each[:n]] for n in reversed(range(len(each))) if each[:n] in position)
+        for each in kept[1:]
+    ]
     examples, cuts = [0] * len(kept), [0] * len(kept)
     for first, head, each in zip(firsts, heads, steps, strict=True):
         cut = len(head)
