@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import offsets_of, ranges
+from lshdup.compare.scored_pairs import contains
 from lshdup.kernels import differences as kernels
 
 ALIKE, REMOVED, ADDED = "alike", "removed", "added"
@@ -340,13 +341,8 @@ def _find_moved(
     (at_a, of_a), (at_b, of_b) = (
         _windows_within(tokens, side, size) for tokens, side in ((a, removed), (b, added))
     )
-    away, here = at_a[is_in(of_a, of_b)], at_b[is_in(of_b, of_a)]
+    away, here = at_a[contains(np.sort(of_b), of_a)], at_b[contains(np.sort(of_a), of_b)]
     return cover(len(a), away, size), cover(len(b), here, size)
-
-
-def is_in(hashes: U64, others: U64) -> NDArray[np.bool_]:
-    """Return which hashes are among others. The table of NumPy 2.0 overflows on 64 bits."""
-    return np.isin(hashes, others, kind="sort")
 
 
 def _windows_within(tokens: U64, stretches: list[tuple[int, int]], size: int) -> tuple[I64, U64]:

@@ -15,7 +15,7 @@ from lshdup.base.wording import printable
 from lshdup.shingling.inspection import LocatedText
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, count_common
 from lshdup.views.comparison import Alignment, SharedTexts, describe_places, extract_passage
-from lshdup.views.terminal import NOUNS
+from lshdup.views.terminal import CONTEXT, NOUNS
 
 #: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for
 #: the first and the second, "<" and ">" for moved text of the first and the second. Other signs are
@@ -37,12 +37,6 @@ _LONGEST, _LONGEST_STRETCH = 12_000, 4_000
 
 #: The most variants of a group, and characters of one.
 _VARIANTS, _LONGEST_VARIANT = 200, 400
-
-#: Tokens around a difference, and around a variant.
-_CONTEXT = {"word": (12, 6), "symbols": (20, 10), "char": (60, 30), "terms": (12, 6)}
-
-#: Start and end of a passage of the kept document, and of what a member has instead, in tokens.
-_Edit = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,7 @@ def find_differences(
     room : the most bytes of all texts, about.
     """
     found = Differences(without={None: f"more than --differences {most}"})
-    context, around = _CONTEXT[params.tokens]
+    context = CONTEXT[params.tokens]
     seen: set[frozenset[int]] = set()
     for kept, members in groups:
         a, collector, compared = read(kept), VariantCollector(), 0
@@ -118,7 +112,7 @@ def find_differences(
             run.progress("passages", len(found.segments), most)
         if compared > 1 and not isinstance(a, str):
             variants = collector.variants()[:_VARIANTS]
-            found.variants[kept] = [_alternative(a, each, around) for each in variants]
+            found.variants[kept] = [_alternative(a, each, context // 2) for each in variants]
             room -= _size_of(chain.from_iterable(found.variants[kept]))
         if is_full:
             break
@@ -153,8 +147,9 @@ class VariantCollector:
         return sorted(found, key=lambda each: (each.start, each.end, -len(each.members), each.text))
 
 
-def _list_edits(texts: Alignment) -> Iterator[_Edit]:
-    """Yield the passages of a that b has otherwise, each as far to the right as it can stand.
+def _list_edits(texts: Alignment) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the passages of a that b has otherwise, each as far to the right as it can stand: its
+    start and end in tokens, and those of what b has instead.
 
     Where a repeated word is added or removed there are several places to say so: one is chosen, so
     that equal edits of two documents look equal.
