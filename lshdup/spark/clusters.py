@@ -118,7 +118,7 @@ class Clusters:
         compared with the others there, and the near ones are covered; then others are the preferred
         ones. That is one comparison a document and round. Rounds end when they cover few.
         """
-        is_cut = spark_tiles.is_cut(f.col("n"), f.col("shingles"))
+        is_cut = spark_tiles.count_blocks(f.col("n"), f.col("shingles")) > 1
         crowd = _computed(self._buckets.where(is_cut).select("id").distinct())
         left = crowd.count()
         if not left:

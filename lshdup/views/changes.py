@@ -226,16 +226,15 @@ def _split_gap(a: U64, b: U64, gap: _Gap, passage: int) -> Iterator[_Block]:
             anchors = _find_anchors(left, right, 1)
     if anchors:
         at_a, at_b = gap.a, gap.b
-        for anchor in anchors:
+        for anchor in [*anchors, _Block(len(left), len(right), 0)]:
             start_a, start_b = gap.a + anchor.a, gap.b + anchor.b
             overlap = max(at_a - start_a, at_b - start_b, 0)  # each stands once on both sides
             block = _Block(start_a + overlap, start_b + overlap, anchor.size - overlap)
             between = _Gap(at_a, block.a, at_b, block.b, gap.depth + 1)
             yield from _find_blocks(a, b, between, passage)
-            yield block
+            if block.size:
+                yield block
             at_a, at_b = block.a + block.size, block.b + block.size
-        last = _Gap(at_a, gap.a_end, at_b, gap.b_end, gap.depth + 1)
-        yield from _find_blocks(a, b, last, passage)
     elif steps <= _LARGE:
         matches = np.empty(2 * min(len(left), len(right)), np.int64)
         left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
