@@ -139,8 +139,9 @@ class Comparison:
         counts = f.count("*").alias("n"), f.sum("size").alias("shingles"), is_empty.alias("empty")
         rows = self.sketches.groupBy("reason").agg(*counts).collect()
         valid = ((row.n, row.shingles, row.empty) for row in rows if row.reason is None)
+        n, shingles, empty = next(valid, (0, 0, 0))
         skipped = {row.reason: row.n for row in rows if row.reason is not None}
-        return Summary(*next(valid, (0, 0, 0)), skipped)
+        return Summary(n, shingles, empty, skipped)
 
     @cached_property
     def distinct_sets(self) -> "DataFrame":

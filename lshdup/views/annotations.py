@@ -63,7 +63,8 @@ NO_PASSAGE = SharedPassage(0, "", None, None)
 
 
 class PassageFinder:
-    """The longest passages of pairs of documents, which are read when a pair needs them.
+    """The longest passages of pairs of documents, which are read when a pair needs them. Ids and
+    bytes have none.
 
     lists : the documents, numbered from the first list to the last.
     params : how documents are cut into tokens.
@@ -97,7 +98,7 @@ class PassageFinder:
         has no lines.
         """
         documents, number = find_in_lists(self._lists, document)
-        if self._params.tokens == "ids":
+        if self._params.tokens == "ids" or self._params.of_bytes:
             return None
         batch = read_batch(documents, np.array([number]))
         every = list(range(len(batch.indices)))

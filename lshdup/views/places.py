@@ -19,7 +19,7 @@ from lshdup.base.run import Run
 from lshdup.passages.finding import Passages, TokenRuns
 from lshdup.shingling.inspection import RunLocator, locate_tokens
 from lshdup.shingling.shingler import decode_batch
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources.document_list import DocumentList, split_by_list
 from lshdup.sources.records import Kind
 from lshdup.sources.text_batches import batches, read_batch
 from lshdup.text.decoding import Text, find_offsets
@@ -113,28 +113,27 @@ def locate_places(
     order = np.argsort(runs.documents, kind="stable")
     numbers, counts = distinct(runs.documents)
     cuts = offsets_of(counts)[:-1]
-    bases = offsets_of(np.array([len(each) for each in lists], np.int64))
     own = threading.local()
 
-    def work(task: tuple[int, I64]) -> int:
-        side, indices = task
+    def work(documents: DocumentList, base: int, indices: I64) -> int:
         if not hasattr(own, "placer"):
             locator = RunLocator(params)
             own.placer = _Placer(found, locator, params, runs, texts, most, around, edges)
             own.buffer = Buffer()
-        batch = read_batch(lists[side], indices, own.buffer)
-        at = np.searchsorted(numbers, bases[side] + batch.indices)
+        batch = read_batch(documents, indices, own.buffer)
+        at = np.searchsorted(numbers, base + batch.indices)
         of_batch = order[ranges(cuts[at], counts[at])]
-        own.placer.place(batch, of_batch, offsets_of(counts[at]), lists[side])
+        own.placer.place(batch, of_batch, offsets_of(counts[at]), documents)
         return len(indices)
 
-    tasks = []
-    for side, each in enumerate(lists):
-        low, high = np.searchsorted(numbers, bases[side : side + 2])
-        tasks += [(side, some) for some in batches(run, each, numbers[low:high] - bases[side])]
+    tasks = [
+        (documents, base, some)
+        for documents, base, mine in split_by_list(lists, numbers)
+        for some in batches(run, documents, mine)
+    ]
     done = 0
     with ThreadPoolExecutor(run.jobs) as pool:
-        for read in pool.map(work, tasks):
+        for read in pool.map(work, *zip(*tasks, strict=True)):
             done += read
             run.progress("places", done, len(numbers))
     return found

@@ -197,11 +197,10 @@ def describe_size(lists: Sequence[DocumentList], total: int) -> str:
 
 def _find(listing: Listing, columns: Columns) -> "Iterator[Annotation]":
     """Yield the pairs with the longest passage of each."""
-    from lshdup.views.annotations import NO_PASSAGE, Annotation, PassageFinder, Place
+    from lshdup.views.annotations import Annotation, PassageFinder, Place
 
     lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
     finder = PassageFinder(lists, listing.opened.here.shingle)
-    of_bytes = listing.opened.here.shingle.of_bytes
     times = None if listing.times is None else listing.times()
     pairs = (pair for piece in listing.pieces() for pair in zip(*map(list, piece[:2]), strict=True))
     rows = (row for piece in list_rows(listing) for row in zip(*piece, strict=True))
@@ -216,7 +215,7 @@ def _find(listing: Listing, columns: Columns) -> "Iterator[Annotation]":
             Place(here_name, _path(lists, here)),
             Place(other_name, _path(lists, other)),
             numbers,
-            NO_PASSAGE if of_bytes else finder.find(here, other),
+            finder.find(here, other),
             "-".join(sorted(f"{int(texts[each]):016x}" for each in pair)),
         )
 
