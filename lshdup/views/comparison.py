@@ -89,8 +89,8 @@ class SharedTexts(Alignment):
 
     def hunks(self, context: int) -> Iterator[list[Change]]:
         """Yield the passages, and what stands around them, the hunks that share most first."""
-        found = list(gather_passages(self.changes, self.in_a, self.in_b, context))
-        return iter(sorted(found, key=lambda hunk: -count_tokens(hunk)))
+        found = gather_passages(self.changes, self.in_a, self.in_b, context)
+        yield from sorted(found, key=lambda hunk: -count_tokens(hunk))
 
 
 def count_tokens(changes: list[Change], kind: str = ALIKE) -> int:
