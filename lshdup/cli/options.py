@@ -376,6 +376,9 @@ def _output_options(formats: tuple[str, ...]) -> Callable[[F], F]:
 
 output_options = _output_options(FORMATS)
 
+#: Those of commands that print a listing of documents.
+listing_options = stack(run_options, output_options)
+
 #: Those of a command whose answer may be annotations of files.
 pair_output_options = _output_options((*FORMATS, *ANNOTATIONS))
 

@@ -16,9 +16,8 @@ from lshdup.cli.options import (
     keep_by_option,
     keep_options,
     list_columns,
+    listing_options,
     memory_option,
-    output_options,
-    run_options,
     same_options,
     table_options,
 )
@@ -66,8 +65,7 @@ Examples:
     same_options,
     check_option("groups"),
     memory_option,
-    run_options,
-    output_options,
+    listing_options,
 )  # fmt: skip
 def command(ctx: click.Context, options: ClustersOptions) -> int:
     """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest

@@ -20,10 +20,10 @@ from lshdup.cli.messages import say_collection, say_contract
 from lshdup.cli.options import (
     documents_options,
     list_columns,
+    listing_options,
     output_options,
     perms_option,
     plot_option,
-    run_options,
     schemes_option,
     shape_options,
     shingle_options,
@@ -62,7 +62,7 @@ Measure = Callable[
 
 #: Of commands that measure documents.
 _experiment_options = stack(
-    documents_options, shingle_options, schemes_option, plot_option, run_options, output_options
+    documents_options, shingle_options, schemes_option, plot_option, listing_options
 )
 
 

@@ -15,8 +15,7 @@ from lshdup.cli.options import (
     FindOptions,
     check_option,
     list_columns,
-    output_options,
-    run_options,
+    listing_options,
     same_options,
     table_options,
 )
@@ -54,8 +53,7 @@ Examples:
         default=FoldersOptions.containment,
         help="Share of the bytes of a folder that the other one holds, at least.")  # fmt: skip
 @check_option("pairs of folders")
-@run_options
-@output_options
+@listing_options
 def command(ctx: click.Context, options: FoldersOptions) -> int:
     """Print pairs of folders that hold nearly the same documents: a is inside b.
 

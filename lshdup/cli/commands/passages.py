@@ -19,11 +19,10 @@ from lshdup.cli.options import (
     documents_options,
     keep_one_by_one_options,
     list_columns,
+    listing_options,
     memory_option,
     noisy_option,
-    output_options,
     passage_options,
-    run_options,
     text_options,
 )
 from lshdup.cli.output import format_of, make_target
@@ -33,8 +32,6 @@ from lshdup.errors import ParameterError
 
 if TYPE_CHECKING:
     from lshdup.sources.document_list import DocumentList
-
-_DEFAULT = PassageParams()
 
 #: Options of listings, which a template is none of.
 _OF_LISTINGS = ("format_", "header", "max_rows", "nul")
@@ -60,7 +57,7 @@ Examples:
 @passage_options
 @option("--documents", "in_documents", type=click.IntRange(1), default=1, metavar="N",
         excludes=("--emit pairs",), help="Only passages in at least N documents.")  # fmt: skip
-@option("--max-documents", type=click.IntRange(1), default=_DEFAULT.max_documents, metavar="N",
+@option("--max-documents", type=click.IntRange(1), default=PassageParams.max_documents, metavar="N",
         help="What stands in more than N documents, or in twice as many places, is common: its "
              "places are not compared in pairs, but extended together as long as most of them "
              "agree.")  # fmt: skip
@@ -89,8 +86,7 @@ Examples:
                              "visible character); characters; or terms.")  # fmt: skip
 @text_options
 @memory_option
-@run_options
-@output_options
+@listing_options
 def command(ctx: click.Context, options: PassagesOptions) -> int:
     """Print the passages that stand in several places, word for word, the most repeated first: each
     with its places, as tokens and as bytes to cut.

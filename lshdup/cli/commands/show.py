@@ -10,9 +10,8 @@ from lshdup.cli.options import (
     ShowOptions,
     keep_options,
     list_columns,
+    listing_options,
     measure_option,
-    output_options,
-    run_options,
     shingle_options,
     threshold_option,
 )
@@ -66,8 +65,7 @@ Examples:
 @threshold_option
 @keep_options
 @shingle_options
-@run_options
-@output_options
+@listing_options
 def command(ctx: click.Context, options: ShowOptions) -> int:
     """Show why two documents match: their similarity, what their shingle sets share, and where
     their texts differ. Of one document, show the group: what the others have instead of passages of
