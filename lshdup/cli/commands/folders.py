@@ -92,10 +92,10 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
                 f"{count_of(len(documents), 'document')}, but no two folders beside each other",
                 "name more folders",
             )
-        likeness = describe_likeness(options.threshold, options.same)
         console.summarize(
             f"{count_of(len(pairs), 'pair')} of {count_of(len(folders.examples) - 1, 'folder')}: "
-            f"one holds {least:.12g} or more of the other, in documents {likeness}{console.took()}"
+            f"one holds {least:.12g} or more of the other, in documents "
+            f"{describe_likeness(opened)}{console.took()}"
         )
         if pairs.common:
             console.say(

@@ -109,7 +109,7 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
         if options.unmatched:
             found = listings.list_unmatched(session, options, target)
         elif options.histogram:
-            found = listings.list_histogram(session, options, target, options.plot)
+            found = listings.list_histogram(session, options, target)
         else:
             found = listings.list_pairs(ctx, session, options, target, gate)
         return session.console.exit_code(0 if updates else found)

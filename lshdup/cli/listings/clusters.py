@@ -46,7 +46,7 @@ def list_groups(
     sums = None
     if options.removed is not None and options.write is None:
         found, sums = removals.verify(session.run, opened, found)
-    _say_groups(console, opened, found, options, rule)
+    _say_groups(console, opened, found, rule)
     if options.emit == "drop" or (sums is not None and options.emit != "drop-files"):
         _warn_of_parts(console, opened, found)
     if sums is not None:
@@ -131,15 +131,11 @@ def _rows(
 
 
 def _say_groups(
-    console: Console,
-    opened: Comparison,
-    found: ClustersFound,
-    options: ClustersOptions,
-    rule: ClusterParams,
+    console: Console, opened: Comparison, found: ClustersFound, rule: ClusterParams
 ) -> None:
     """Say how many groups there are, the rule, and how many documents are kept and dropped."""
     groups, documents, took = found.clusters, opened.here.documents, console.took("groups")
-    likeness = describe_likeness(options.threshold, options.same)
+    likeness = describe_likeness(opened)
     kept, dropped = _count_kept(opened, found), groups.dropped
     if found.compared >= 0:
         console.detail(f"{found.compared:,} similarities of candidates looked at")

@@ -153,9 +153,9 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     clusters = expand_clusters(groups, duplicate_of, order)
     data["folders"] = describe_folders(run, collection, clusters, source)
     if options.passages_of_corpus:
-        data["recurring"] = _find_recurring(run, session)
+        data["recurring"] = _find_recurring(session)
     room = _PAGE_BYTES - len(html.render_page(data))
-    found = _find_differences(run, opened, selection, order, options, room)
+    found = _find_differences(opened, selection, order, options, room)
     html.add_differences(data, found, selection, duplicate_of)
     every = np.arange(len(documents))
     stays = list(chain.from_iterable(names_to_keep(collection, every[:0])))
@@ -204,14 +204,12 @@ def _list_uncompared(
     return {why: names for why, names in listed.items() if names}
 
 
-def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
+def _find_recurring(session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
-    request = session.request
+    run, params = session.workspace, PassageParams()
     # What is said of the documents has been said.
-    quiet = Run(session.run.arrays, run.jobs, run.progress)
-    alone = Workspace(quiet, session.workspace.store)
-    params = PassageParams()
-    found = load_or_find_passages(alone, request, params)
+    alone = Workspace(Run(run.arrays, run.jobs, run.progress), run.store)
+    found = load_or_find_passages(alone, session.request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
     listed: list[list[Any]] = []
     for piece in PassageListing(run, found, top).rows(whole=True, most=_PLACES):
@@ -317,7 +315,6 @@ def _clusters_command(ctx: click.Context, plan: BandPlan | None) -> str:
 
 
 def _find_differences(
-    run: Run,
     opened: Comparison,
     selection: Selection,
     order: NDArray[np.int64],
@@ -333,7 +330,8 @@ def _find_differences(
     if shingle.tokens == "ids":
         return Differences(without={None: "ids are no text"})
 
-    read, align = _make_reader(opened, locate_tokens), partial(align_tokens, params=shingle)
+    run, read = opened.run, _make_reader(opened, locate_tokens)
+    align = partial(align_tokens, params=shingle)
     best = choose_representatives(run, opened.sides.duplicate_of, order).tolist()
     number, room = _limit(options, room)
     pairs = selection.pairs

@@ -329,11 +329,10 @@ def list_unmatched(session: Session, options: FindOptions, target: Target) -> in
     if matches.by_estimate:
         matched = f"{count_of(int(matches.estimated.sum()), 'document')} of DOCS near OTHER"
         say_estimates(session, opened, matched, matches.by_estimate)
-    likeness = describe_likeness(opened.params.threshold, options.same, options.measure)
     bare = int((here.sizes[alone] == 0).sum())
     console.summarize(
         f"{len(alone):,} of {count_of(len(here.documents), 'document')} of DOCS with no document "
-        f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
+        f"{describe_likeness(opened)} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
         f"{', none missed' if matches.is_exact and not console.compared_nothing else ''}"
         f"{console.took('candidates')}"
     )
@@ -344,9 +343,7 @@ def list_unmatched(session: Session, options: FindOptions, target: Target) -> in
     return len(alone)
 
 
-def list_histogram(
-    session: Session, options: FindOptions, target: Target, plot: Path | None
-) -> int:
+def list_histogram(session: Session, options: PairsOptions, target: Target) -> int:
     """Print the histogram, and draw it with --plot. Return the number of pairs."""
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
 
@@ -362,10 +359,10 @@ def list_histogram(
     warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))
     rows = _steps(steps, documents)
     print_rows(session.console, target, columns_of("pairs-histogram"), rows)
-    if plot is not None:
+    if options.plot is not None:
         from lshdup.evaluation.plots import draw_histogram
 
-        draw_histogram(plot, steps)
+        draw_histogram(options.plot, steps)
     return len(pairs)
 
 
