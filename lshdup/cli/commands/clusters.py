@@ -13,7 +13,6 @@ from lshdup.cli.options import (
     across_option,
     against_option,
     check_option,
-    keep_by_option,
     keep_options,
     list_columns,
     listing_options,
@@ -41,7 +40,9 @@ Examples:
 @stack(
     table_options,
     keep_options,
-    keep_by_option,
+    plain_option("--keep-by", metavar="FIELD[:least]", excludes=("--keep central",),
+                 help="Of rows keep the one with the greatest value in this field, or the least: "
+                      "numbers, or dates and other text as text. --keep decides between equals."),
     against_option("What is near a document of OTHER goes too; OTHER stays"),
     across_option,
     plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")), default="all",

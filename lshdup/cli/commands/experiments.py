@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.params import BandParams, SketchParams
+from lshdup.base.params import SCHEMES, BandParams, SketchParams
 from lshdup.base.wording import Cell, count_of, significant
 from lshdup.cli.columns import SHARE, Columns, columns_of
 from lshdup.cli.console import Console
@@ -24,7 +24,6 @@ from lshdup.cli.options import (
     output_options,
     perms_option,
     plot_option,
-    schemes_option,
     shape_options,
     shingle_options,
     talk_options,
@@ -62,8 +61,12 @@ Measure = Callable[
 
 #: Of commands that measure documents.
 _experiment_options = stack(
-    documents_options, shingle_options, schemes_option, plot_option, listing_options
-)
+    documents_options, shingle_options,
+    plain_option("--scheme", "schemes", type=Listed(str), default=SketchParams().scheme,
+                 group="Signatures and bands",
+                 help=f"Schemes, separated by commas: {', '.join(SCHEMES)}."),
+    plot_option, listing_options,
+)  # fmt: skip
 
 
 @list_columns("timing")

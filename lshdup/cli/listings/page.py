@@ -96,14 +96,13 @@ def write_shared_page(session: Session, options: ReportOptions, target: Target) 
     is_estimate = pairs.is_estimate(listed.left, listed.right)
     data["pairs"]["estimated"] = np.flatnonzero(is_estimate).tolist()
     html.add_lists(data, selection, opened.names(named), np.zeros(len(named), bool), uncompared)
-    room = _PAGE_BYTES - len(html.render_page(data))
     groups = ((int(a), [int(b)]) for a, b in zip(listed.left, listed.right, strict=True))
     found = Differences(without={None: "ids are no text"})
     if opened.here.shingle.tokens != "ids":
         params, chosen = opened.here.shingle, opened.here.shingle_filter
         align = partial(find_shared, shingle_filter=chosen)
         read = _make_reader(opened, locate_shingles, changed)
-        found = find_differences(run, groups, read, align, params, *_limit(options, room))
+        found = find_differences(run, groups, read, align, params, *_limit(options, data))
     html.add_differences(data, found, selection, every)
     return _write(console, target, data, selection)
 
@@ -154,8 +153,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     data["folders"] = describe_folders(run, collection, clusters, source)
     if options.passages_of_corpus:
         data["recurring"] = _find_recurring(session)
-    room = _PAGE_BYTES - len(html.render_page(data))
-    found = _find_differences(opened, selection, order, options, room)
+    found = _find_differences(opened, selection, order, options, data)
     html.add_differences(data, found, selection, duplicate_of)
     every = np.arange(len(documents))
     stays = list(chain.from_iterable(names_to_keep(collection, every[:0])))
@@ -319,12 +317,11 @@ def _find_differences(
     selection: Selection,
     order: NDArray[np.int64],
     options: ReportOptions,
-    room: int,
+    data: dict[str, Any],
 ) -> Differences:
     """Return where documents differ.
 
-    order : documents in the order in which one of a group is kept.
-    room : bytes of the page that are left.
+    order : documents in the order in which one of a group is kept. data : of the page so far.
     """
     shingle = opened.here.shingle
     if shingle.tokens == "ids":
@@ -333,7 +330,7 @@ def _find_differences(
     run, read = opened.run, _make_reader(opened, locate_tokens)
     align = partial(align_tokens, params=shingle)
     best = choose_representatives(run, opened.sides.duplicate_of, order).tolist()
-    number, room = _limit(options, room)
+    number, room = _limit(options, data)
     pairs = selection.pairs
     rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)
     groups = chain(selection.list_groups(number), ((a, [b]) for a, b in rest))
@@ -341,9 +338,14 @@ def _find_differences(
     return find_differences(run, shown, read, align, shingle, number, room)
 
 
-def _limit(options: ReportOptions, room: int) -> tuple[int, int]:
-    """Return how many pairs are compared, and the bytes that there are for their texts."""
-    return (_PASSAGES, room) if options.differences is None else (options.differences, 1 << 62)
+def _limit(options: ReportOptions, data: dict[str, Any]) -> tuple[int, int]:
+    """Return how many pairs are compared, and the bytes that there are for their texts.
+
+    data : of the page so far.
+    """
+    if options.differences is not None:
+        return options.differences, 1 << 62
+    return _PASSAGES, _PAGE_BYTES - len(html.render_page(data))
 
 
 def _make_reader(
