@@ -13,21 +13,11 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.base.params import SCHEMES, BandParams, SketchParams
 from lshdup.base.wording import Cell, count_of, significant
+from lshdup.cli import options as shared
 from lshdup.cli.columns import SHARE, Columns, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import define, is_set, plain_option, stack
 from lshdup.cli.messages import say_collection, say_contract
-from lshdup.cli.options import (
-    documents_options,
-    list_columns,
-    listing_options,
-    output_options,
-    perms_option,
-    plot_option,
-    shape_options,
-    shingle_options,
-    talk_options,
-)
 from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, list_outputs, open_session
 from lshdup.cli.types import Listed, ParamType, Share
@@ -61,15 +51,15 @@ Measure = Callable[
 
 #: Of commands that measure documents.
 _experiment_options = stack(
-    documents_options, shingle_options,
+    shared.documents_options, shared.shingle_options,
     plain_option("--scheme", "schemes", type=Listed(str), default=SketchParams().scheme,
                  group="Signatures and bands",
                  help=f"Schemes, separated by commas: {', '.join(SCHEMES)}."),
-    plot_option, listing_options,
+    shared.plot_option, shared.listing_options,
 )  # fmt: skip
 
 
-@list_columns("timing")
+@shared.list_columns("timing")
 @define(
     "timing",
     ExperimentOptions,
@@ -179,7 +169,7 @@ class AccuracyOptions(ExperimentOptions):
     folded: str | int | None
 
 
-@list_columns("accuracy", "accuracy-bands", "accuracy-found")
+@shared.list_columns("accuracy", "accuracy-bands", "accuracy-found")
 @define(
     "accuracy",
     AccuracyOptions,
@@ -329,7 +319,7 @@ class CurveOptions(OutputOptions):
     plot: Path | None
 
 
-@list_columns("curve", "curve-all")
+@shared.list_columns("curve", "curve-all")
 @define(
     "curve",
     CurveOptions,
@@ -340,14 +330,14 @@ Examples:
   lshdup curve --perms 128 --threshold 0.9 --all
 """,
 )
-@shape_options
-@perms_option
+@shared.shape_options
+@shared.perms_option
 @plain_option("--all", "every", is_flag=True, brief=True,
               help="All (bands, rows) of K: their misses at the threshold, and candidates below "
                    "it.")  # fmt: skip
-@plot_option
-@talk_options
-@output_options
+@shared.plot_option
+@shared.talk_options
+@shared.output_options
 def curve(ctx: click.Context, options: CurveOptions) -> int:
     """Print the chance to become a candidate at each similarity, for given bands and rows or for
     those lshdup would choose.
