@@ -69,9 +69,9 @@ def command(ctx: click.Context, options: shared.ClustersOptions) -> int:
     that others are near has the role other. Nothing of OTHER goes.
     """
     target = make_target(options)
-    removal.check_outputs(ctx, options)
+    removal.check_outputs(options)
     options.make_rule()  # It is checked before anything is loaded.
     with open_session(ctx, partial(removal.check_documents, options)) as session:
         from lshdup.cli.listings.clusters import list_groups
 
-        return list_groups(ctx, session, options, target)
+        return list_groups(session, options, target)

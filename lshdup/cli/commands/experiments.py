@@ -2,7 +2,7 @@
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
 from itertools import chain
 from pathlib import Path
@@ -41,12 +41,6 @@ class ExperimentOptions(OutputOptions):
     runs: int
     first_seed: int
     plot: Path | None
-
-
-#: Measures, and returns dataclasses that are printed a line each, and what draws them.
-Measure = Callable[
-    [Session, "Collection", "Experiment"], tuple[Iterable[Any], Callable[[Path, Any], None]]
-]
 
 
 #: Of commands that measure documents.
@@ -112,11 +106,12 @@ def run_experiment(
     ctx: click.Context,
     options: ExperimentOptions,
     sketches: list[SketchParams],
-    measure: Measure,
+    measure: Callable[[Session, "Collection", "Experiment"], Any],
     listing: str,
 ) -> int:
     """Print the results of an experiment, and draw them if --plot says so.
 
+    measure : measures, and returns dataclasses that are printed a line each, and what draws them.
     listing : its name, of the columns.
     """
     target = make_target(options)

@@ -83,7 +83,7 @@ def command(ctx: click.Context, options: shared.PairsOptions) -> int:
     if options.write is not None and options.measure != "containment":
         message = "--write needs --measure containment: it is about what holds a document of OTHER"
         raise ParameterError(message, "`lshdup clusters --against OTHER --write` takes near-copies")
-    removal.check_outputs(ctx, options)
+    removal.check_outputs(options)
     gate, updates = None, options.update_baseline
     if options.baseline is not None or options.changed_since is not None:
         from lshdup.cli.listings.pairs import Gate
@@ -99,5 +99,5 @@ def command(ctx: click.Context, options: shared.PairsOptions) -> int:
         elif options.histogram:
             found = listings.list_histogram(session, options, target)
         else:
-            found = listings.list_pairs(ctx, session, options, target, gate)
+            found = listings.list_pairs(session, options, target, gate)
         return session.console.exit_code(0 if updates else found)

@@ -102,7 +102,7 @@ def command(ctx: click.Context, options: shared.PassagesOptions) -> int:
         raise ParameterError(message, "leave --gap out")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
     target = make_target(options)
-    removal.check_outputs(ctx, options)
+    removal.check_outputs(options)
     options.make_rule()  # They are checked before anything is loaded.
     options.make_params()
     with open_session(ctx, partial(_check_write, options)) as session:
@@ -110,7 +110,7 @@ def command(ctx: click.Context, options: shared.PassagesOptions) -> int:
 
         if options.emit == "pairs":
             return print_pairs(session, options, target)
-        return print_passages(ctx, session, options, target)
+        return print_passages(session, options, target)
 
 
 def _check_write(

@@ -75,4 +75,4 @@ def command(ctx: click.Context, options: shared.ReportOptions) -> int:
 
         if is_of_pairs:
             return write_shared_page(session, options, target)
-        return write_page(ctx, session, options, target)
+        return write_page(session, options, target)

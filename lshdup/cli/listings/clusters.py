@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,9 +31,7 @@ from lshdup.workspace.against import find_clusters_against
 from lshdup.workspace.comparing import Comparison
 
 
-def list_groups(
-    ctx: click.Context, session: Session, options: ClustersOptions, target: Target
-) -> int:
+def list_groups(session: Session, options: ClustersOptions, target: Target) -> int:
     """Print groups or names, write files without the rows that may go, and return the exit code."""
     console, rule = session.console, options.make_rule()
     if options.against:
@@ -58,7 +55,7 @@ def list_groups(
         removal.annotate(session, options, opened, found.clusters)
     if options.write is not None:
         removal.write(session, options, found.clusters, opened)
-    if removal.prints_listing(ctx, options):
+    if removal.prints_listing(options):
         _print(console, target, opened, found, options.emit)
     return console.exit_code(found.clusters.count)
 

@@ -117,7 +117,7 @@ def _write(console: Console, target: Target, data: dict[str, Any], selection: Se
     return console.exit_code()
 
 
-def write_page(ctx: click.Context, session: Session, options: ReportOptions, target: Target) -> int:
+def write_page(session: Session, options: ReportOptions, target: Target) -> int:
     """Write the page of all pairs, and return the exit code."""
     console = session.console
     run: Run = session.workspace
@@ -139,7 +139,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     facts = html.Facts(
         what=printable(_describe_documents(session)),
         kept=describe_rule(rule, documents),
-        command=printable(_clusters_command(ctx, plan)),
+        command=printable(_clusters_command(plan)),
         changed=len(changed),
         **_describe_run(session, opened, uncompared),
     )
@@ -282,13 +282,14 @@ _NOT_REPEATED = set(
 )
 
 
-def _clusters_command(ctx: click.Context, plan: BandPlan | None) -> str:
+def _clusters_command(plan: BandPlan | None) -> str:
     """Return the beginning of a command line that lists the groups of the page.
 
     It has the settings of variables, and the options that were typed and that `clusters` has too,
     but for the threshold, and no secret. The bands are those of the page: bands that are planned
     for a higher threshold may miss pairs that the page has.
     """
+    ctx = click.get_current_context()
     known = {param.name for param in clusters_command.params} - _NOT_REPEATED
     variables = [
         f"{param.envvar}={int(value) if isinstance(value, bool) else value}"

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -87,9 +86,7 @@ class Listing:
     times: Callable[[], NDArray[np.int64]] | None = None
 
 
-def list_pairs(
-    ctx: click.Context, session: Session, options: PairsOptions, target: Target, gate: "Gate | None"
-) -> int:
+def list_pairs(session: Session, options: PairsOptions, target: Target, gate: "Gate | None") -> int:
     """Print the pairs that a gate lets through, and return their number. With --write, write the
     files without the rows that hold one of OTHER.
     """
@@ -109,7 +106,7 @@ def list_pairs(
             return [share[rows].tolist(), relations(sizes[rows], sizes[kept])]
 
         removal.write(session, options, found.clusters, opened, [describe], copies_go=False)
-    if not removal.prints_listing(ctx, options):
+    if not removal.prints_listing(options):
         return listing.total
     if listing.total >= _MANY_PAIRS:
         session.console.say(describe_size(opened.lists, listing.total))
