@@ -79,27 +79,23 @@ class _Runs:
     def take(self, indices: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> Self:
         """Return copies of the runs at `indices`, in that order.
 
-        Raises IndexError for runs outside the values.
-
         arrays : makes the result of more than ROWS_AT_ONCE; `gather_sets` asks it for any number.
         """
-        values, offsets, n = np.ascontiguousarray(self.values), self.offsets, len(self.values)
-        arrays = arrays if len(indices) > ROWS_AT_ONCE else IN_MEMORY
+        values, offsets = self.values, self.offsets
+        if len(indices) <= ROWS_AT_ONCE:
+            starts = offsets[indices]
+            sizes = offsets[indices + 1] - starts
+            return type(self)(_copy_runs(values, starts, sizes), offsets_of(sizes))
         ends: NDArray[np.int64] = arrays.zeros(len(indices) + 1, np.int64)
         for some in slices_of(len(indices)):
-            starts = offsets[indices[some]]
-            sizes = offsets[indices[some] + 1] - starts
-            is_inside = starts.min() >= 0 and starts.max() <= n and sizes.min() >= 0
-            # Not starts + sizes: damaged offsets may be so large that the sum would wrap.
-            if not is_inside or (sizes > n - starts).any():
-                message = "a run lies outside the values"
-                raise IndexError(message)
-            ends[some.start + 1 : some.stop + 1] = sizes
+            at = indices[some]
+            ends[some.start + 1 : some.stop + 1] = offsets[at + 1] - offsets[at]
         np.cumsum(ends, out=ends)
         taken = arrays.empty(int(ends[-1]), values.dtype)
         for some in slices_of(len(indices)):
-            at, part = indices[some], taken[ends[some.start] : ends[some.stop]]
-            kernels.copy_runs(values, offsets[at], offsets[at + 1] - offsets[at], part)
+            at = indices[some]
+            part = taken[ends[some.start] : ends[some.stop]]
+            part[:] = _copy_runs(values, offsets[at], offsets[at + 1] - offsets[at])
         return type(self)(taken, ends)
 
 
@@ -289,6 +285,25 @@ def offsets_of(sizes: NDArray[np.int64], arrays: Arrays = IN_MEMORY) -> NDArray[
     offsets: NDArray[np.int64] = arrays.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets
+
+
+def _copy_runs(
+    values: NDArray[Any], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[Any]:
+    """Return values[starts[i]:starts[i] + sizes[i]] for all i, one after the other.
+
+    Raises IndexError for runs outside the values.
+    """
+    n = len(values)
+    # Not starts + sizes: damaged offsets may be so large that the sum would wrap.
+    if len(starts) and (
+        starts.min() < 0 or starts.max() > n or sizes.min() < 0 or (sizes > n - starts).any()
+    ):
+        message = "a run lies outside the values"
+        raise IndexError(message)
+    out = np.empty(int(sizes.sum()), values.dtype)
+    kernels.copy_runs(np.ascontiguousarray(values), starts, sizes, out)
+    return out
 
 
 def distinct(values: NDArray[T]) -> tuple[NDArray[T], NDArray[np.int64]]:
