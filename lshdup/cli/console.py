@@ -5,7 +5,7 @@ import os
 import sys
 import textwrap
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -59,7 +59,7 @@ class Console:
         self._bar_stage = ""
         self._started = time.perf_counter()
         self._stage_started = self._started
-        self._stage_seconds: dict[str, float] = {}
+        self._stage_seconds: defaultdict[str, float] = defaultdict(float)
         self._errors = 0
         self._errors_named = 0
         # Files and causes of skipped records of which one is named.
@@ -190,9 +190,7 @@ class Console:
     def _end_stage(self) -> None:
         now = time.perf_counter()
         if self._bar_stage:
-            self._stage_seconds[self._bar_stage] = (
-                self._stage_seconds.get(self._bar_stage, 0.0) + now - self._stage_started
-            )
+            self._stage_seconds[self._bar_stage] += now - self._stage_started
         self._bar_stage, self._stage_started = "", now
 
     def _close_bar(self) -> None:

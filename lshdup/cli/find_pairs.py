@@ -166,8 +166,7 @@ def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: i
         if opened.there is None and len(found.pairs) != pairs and not method.same:
             different = count_of(len(found.pairs), "pair")
             line = f"copies compared once: {line}{different}; with all copies "
-    likeness = messages.describe_likeness(threshold, method.same, method.measure)
-    line += f"{count_of(pairs, 'pair')} {likeness}"
+    line += f"{count_of(pairs, 'pair')} {messages.describe_likeness(opened)}"
     line += ", none missed" if found.candidates < 0 and not console.compared_nothing else ""
     console.summarize(f"{line}{console.took('candidates')}")
     has_histogram = method.measure == "jaccard" and not method.same

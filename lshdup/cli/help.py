@@ -80,7 +80,7 @@ class Option(click.Option):
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         """Return the name of the variable if the value is from there, else the option."""
-        if ctx is not None and _source(ctx, self) == ParameterSource.ENVIRONMENT:
+        if ctx is not None and _is_of_variable(ctx, self):
             return str(self.envvar)
         return click.Parameter.get_error_hint(self, ctx)
 
@@ -141,14 +141,14 @@ def _label(ctx: click.Context, condition: str) -> str:
     return f"{condition} {value}" if value else condition
 
 
-def _source(ctx: click.Context, parameter: click.Parameter) -> ParameterSource | None:
-    return ctx.get_parameter_source(parameter.name or "")
-
-
 def is_set(ctx: click.Context, name: str) -> bool:
     """Return whether an option has a value of the command line, of a preset or of its variable."""
     known = ctx.get_parameter_source(name)
     return known != ParameterSource.DEFAULT if known else name in (ctx.default_map or {})
+
+
+def _is_of_variable(ctx: click.Context, parameter: click.Parameter) -> bool:
+    return ctx.get_parameter_source(parameter.name or "") == ParameterSource.ENVIRONMENT
 
 
 def is_typed(ctx: click.Context, name: str) -> bool:
@@ -169,14 +169,14 @@ def refuse(ctx: click.Context, names: Iterable[str], where: str) -> None:
 
 
 @contextlib.contextmanager
-def _name_variables(ctx: click.Context, parameters: list[click.Parameter]) -> Iterator[None]:
+def _name_variables(ctx: click.Context) -> Iterator[None]:
     """Name the variable, instead of the option, in errors about a value of a variable."""
     try:
         yield
     except ParameterError as error:
-        for each in parameters:
+        for each in ctx.command.params:
             name = next((name for name in each.opts if error.message.startswith(f"{name} ")), "")
-            if name and _source(ctx, each) == ParameterSource.ENVIRONMENT:
+            if name and _is_of_variable(ctx, each):
                 message = f"{each.envvar}{error.message.removeprefix(name)}"
                 hint = error.hint.replace(f"leave {name} out", f"unset {each.envvar}")
                 raise ParameterError(message, hint) from None
@@ -280,12 +280,12 @@ class Command(click.Command):
         return [each for each in every if each.variable]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with _name_variables(ctx, self.params):
+        with _name_variables(ctx):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. A hint that says to run it with DOCS gets the command that was typed."""
-        with _name_variables(ctx, self.params):
+        with _name_variables(ctx):
             try:
                 for each in self.params:
                     if isinstance(each, Option):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lshdup.lsh.candidates import Buckets
     from lshdup.shingling.shingle_filter import ShingleFilter
     from lshdup.sources.document_list import DocumentList
+    from lshdup.workspace.comparing import Comparison
 
 
 def say_collection(
@@ -347,10 +348,12 @@ def say_largest(
         console.detail(f"the largest bucket: {count_of(buckets.largest, 'document')}, with {name}")
 
 
-def describe_likeness(threshold: float, same: str | None, measure: str = "jaccard") -> str:
+def describe_likeness(opened: "Comparison") -> str:
     """Return what pairs and groups have in common: a similarity, or what --same asks for."""
-    likeness = "similarity" if measure == "jaccard" else measure
-    return f"of the same {same}" if same else f"of {likeness} {threshold:g} or more"
+    method = opened.method
+    likeness = "similarity" if method.measure == "jaccard" else method.measure
+    least = f"of {likeness} {opened.params.threshold:g} or more"
+    return f"of the same {method.same}" if method.same else least
 
 
 def describe_rule(rule: ClusterParams, documents: "DocumentList") -> str:

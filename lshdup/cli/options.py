@@ -14,7 +14,7 @@ from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, amend, option, plain_option, preset, setting, spell, stack
 from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
-from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, PlotPath, Share, Size
+from lshdup.cli.types import Level, Lines, OutputPath, Pattern, PlotPath, Share, Size
 
 _SHINGLE, _SKETCH, _BANDS = params.ShingleParams(), params.SketchParams(), params.BandParams()
 _PAIRS, _FORMATS = params.PairParams(), params.DEFAULT_FORMATS
@@ -295,13 +295,6 @@ def _keep_options(*left_out: str) -> Callable[[F], F]:
 
 keep_options = _keep_options()
 
-#: Of `clusters`: a field of rows decides before --keep.
-keep_by_option = plain_option(
-    "--keep-by", metavar="FIELD[:least]", excludes=("--keep central",),
-    help="Of rows keep the one with the greatest value in this field, or the least: numbers, or "
-         "dates and other text as text. --keep decides between equals.",
-)  # fmt: skip
-
 #: Those of commands that know no groups, whose most central document could be kept.
 keep_one_by_one_options = _keep_options("central")
 
@@ -376,6 +369,9 @@ def _output_options(formats: tuple[str, ...]) -> Callable[[F], F]:
 
 output_options = _output_options(FORMATS)
 
+#: Those of commands that print a listing of documents.
+listing_options = stack(run_options, output_options)
+
 #: Those of a command whose answer may be annotations of files.
 pair_output_options = _output_options((*FORMATS, *ANNOTATIONS))
 
@@ -383,12 +379,6 @@ plot_option = plain_option(
     "--plot", type=PlotPath(), metavar="FILE", group="Output",
     requires=("--histogram",), excludes=("--found", "--same"),
     help="Draw it too: FILE.png, .svg or .pdf.",
-)  # fmt: skip
-
-schemes_option = plain_option(
-    "--scheme", "schemes", type=Listed(str), default=_SKETCH.scheme, group="Signatures and bands",
-    excludes=("--measure containment",),
-    help=f"Schemes, separated by commas: {', '.join(params.SCHEMES)}.",
 )  # fmt: skip
 
 

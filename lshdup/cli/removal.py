@@ -33,16 +33,17 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-def prints_listing(ctx: click.Context, options: WriteOptions) -> bool:
+def prints_listing(options: WriteOptions) -> bool:
     """Return whether the command prints a listing: not if files are written, unless it is typed."""
     is_written = options.files[1] is not None or options.removed is not None
-    return not is_written or is_set(ctx, "emit") or options.output is not None
+    is_typed = is_set(click.get_current_context(), "emit") or options.output is not None
+    return is_typed or not is_written
 
 
-def check_outputs(ctx: click.Context, options: WriteOptions) -> None:
+def check_outputs(options: WriteOptions) -> None:
     """Raise before anything is read if one of the files cannot be written."""
     (option, rows), removed, output = options.files, options.removed, options.output
-    listing = (output or "-") if prints_listing(ctx, options) else None
+    listing = (output or "-") if prints_listing(options) else None
     given = {option: rows, "--removed": removed, "the listing (--emit, -o)": listing}
     on_stdout = [what for what, path in given.items() if path is not None and is_stdout(path)]
     if len(on_stdout) > 1:

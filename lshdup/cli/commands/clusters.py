@@ -6,31 +6,18 @@ from pathlib import Path
 import click
 
 from lshdup.base.params import LINKAGES
+from lshdup.cli import options as shared
 from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
-from lshdup.cli.options import (
-    ClustersOptions,
-    across_option,
-    against_option,
-    check_option,
-    keep_by_option,
-    keep_options,
-    list_columns,
-    memory_option,
-    output_options,
-    run_options,
-    same_options,
-    table_options,
-)
 from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 
 
-@list_columns("clusters", "clusters-names")
+@shared.list_columns("clusters", "clusters-names")
 @define(
     "clusters",
-    ClustersOptions,
+    shared.ClustersOptions,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
@@ -40,11 +27,13 @@ Examples:
 """,
 )
 @stack(
-    table_options,
-    keep_options,
-    keep_by_option,
-    against_option("What is near a document of OTHER goes too; OTHER stays"),
-    across_option,
+    shared.table_options,
+    shared.keep_options,
+    plain_option("--keep-by", metavar="FIELD[:least]", excludes=("--keep central",),
+                 help="Of rows keep the one with the greatest value in this field, or the least: "
+                      "numbers, or dates and other text as text. --keep decides between equals."),
+    shared.against_option("What is near a document of OTHER goes too; OTHER stays"),
+    shared.across_option,
     plain_option("--emit", type=click.Choice(("all", "keep", "drop", "drop-files")), default="all",
                   brief=True,
                   help="Groups with all that is known; or names only: all that stays; what may "
@@ -59,17 +48,16 @@ Examples:
     plain_option("--annotate", type=OutputPath(str), metavar="FILE|DIR/", excludes=("--write",),
                   help="Write the JSON Lines, CSV or Parquet files with all rows, and columns that "
                        "say the group, what is kept, and why; - likewise."),
-    option("--linkage", type=click.Choice(LINKAGES), default=ClustersOptions.linkage,
+    option("--linkage", type=click.Choice(LINKAGES), default=shared.ClustersOptions.linkage,
             excludes=("--same",),
             help="All similar enough to the one that is kept; or what chains of pairs "
                  "connect."),
-    same_options,
-    check_option("groups"),
-    memory_option,
-    run_options,
-    output_options,
+    shared.same_options,
+    shared.check_option("groups"),
+    shared.memory_option,
+    shared.listing_options,
 )  # fmt: skip
-def command(ctx: click.Context, options: ClustersOptions) -> int:
+def command(ctx: click.Context, options: shared.ClustersOptions) -> int:
     """Print groups of near-duplicates: group, keep or drop, name, similarity, copy, smallest
     similarity of the group, same.
 
@@ -81,9 +69,9 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
     that others are near has the role other. Nothing of OTHER goes.
     """
     target = make_target(options)
-    removal.check_outputs(ctx, options)
+    removal.check_outputs(options)
     options.make_rule()  # It is checked before anything is loaded.
     with open_session(ctx, partial(removal.check_documents, options)) as session:
         from lshdup.cli.listings.clusters import list_groups
 
-        return list_groups(ctx, session, options, target)
+        return list_groups(session, options, target)

@@ -2,7 +2,7 @@
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
 from itertools import chain
 from pathlib import Path
@@ -11,24 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.params import BandParams, SketchParams
+from lshdup.base.params import SCHEMES, BandParams, SketchParams
 from lshdup.base.wording import Cell, count_of, significant
+from lshdup.cli import options as shared
 from lshdup.cli.columns import SHARE, Columns, columns_of
 from lshdup.cli.console import Console
 from lshdup.cli.help import define, is_set, plain_option, stack
 from lshdup.cli.messages import say_collection, say_contract
-from lshdup.cli.options import (
-    documents_options,
-    list_columns,
-    output_options,
-    perms_option,
-    plot_option,
-    run_options,
-    schemes_option,
-    shape_options,
-    shingle_options,
-    talk_options,
-)
 from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, list_outputs, open_session
 from lshdup.cli.types import Listed, ParamType, Share
@@ -54,19 +43,17 @@ class ExperimentOptions(OutputOptions):
     plot: Path | None
 
 
-#: Measures, and returns dataclasses that are printed a line each, and what draws them.
-Measure = Callable[
-    [Session, "Collection", "Experiment"], tuple[Iterable[Any], Callable[[Path, Any], None]]
-]
-
-
 #: Of commands that measure documents.
 _experiment_options = stack(
-    documents_options, shingle_options, schemes_option, plot_option, run_options, output_options
-)
+    shared.documents_options, shared.shingle_options,
+    plain_option("--scheme", "schemes", type=Listed(str), default=SketchParams().scheme,
+                 group="Signatures and bands",
+                 help=f"Schemes, separated by commas: {', '.join(SCHEMES)}."),
+    shared.plot_option, shared.listing_options,
+)  # fmt: skip
 
 
-@list_columns("timing")
+@shared.list_columns("timing")
 @define(
     "timing",
     ExperimentOptions,
@@ -119,11 +106,12 @@ def run_experiment(
     ctx: click.Context,
     options: ExperimentOptions,
     sketches: list[SketchParams],
-    measure: Measure,
+    measure: Callable[[Session, "Collection", "Experiment"], Any],
     listing: str,
 ) -> int:
     """Print the results of an experiment, and draw them if --plot says so.
 
+    measure : measures, and returns dataclasses that are printed a line each, and what draws them.
     listing : its name, of the columns.
     """
     target = make_target(options)
@@ -176,7 +164,7 @@ class AccuracyOptions(ExperimentOptions):
     folded: str | int | None
 
 
-@list_columns("accuracy", "accuracy-bands", "accuracy-found")
+@shared.list_columns("accuracy", "accuracy-bands", "accuracy-found")
 @define(
     "accuracy",
     AccuracyOptions,
@@ -326,7 +314,7 @@ class CurveOptions(OutputOptions):
     plot: Path | None
 
 
-@list_columns("curve", "curve-all")
+@shared.list_columns("curve", "curve-all")
 @define(
     "curve",
     CurveOptions,
@@ -337,14 +325,14 @@ Examples:
   lshdup curve --perms 128 --threshold 0.9 --all
 """,
 )
-@shape_options
-@perms_option
+@shared.shape_options
+@shared.perms_option
 @plain_option("--all", "every", is_flag=True, brief=True,
               help="All (bands, rows) of K: their misses at the threshold, and candidates below "
                    "it.")  # fmt: skip
-@plot_option
-@talk_options
-@output_options
+@shared.plot_option
+@shared.talk_options
+@shared.output_options
 def curve(ctx: click.Context, options: CurveOptions) -> int:
     """Print the chance to become a candidate at each similarity, for given bands and rows or for
     those lshdup would choose.

@@ -8,18 +8,10 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.base.params import ClusterParams
 from lshdup.base.wording import count_of
+from lshdup.cli import options as shared
 from lshdup.cli.columns import columns_of
 from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_nothing
-from lshdup.cli.options import (
-    FindOptions,
-    check_option,
-    list_columns,
-    output_options,
-    run_options,
-    same_options,
-    table_options,
-)
 from lshdup.cli.output import PIECE_ROWS, OutputOptions, Piece, make_target, print_pieces
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
@@ -31,13 +23,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FoldersOptions(FindOptions, OutputOptions):
+class FoldersOptions(shared.FindOptions, OutputOptions):
     """The options of `folders`."""
 
     containment: float = 0.8
 
 
-@list_columns("folders")
+@shared.list_columns("folders")
 @define(
     "folders",
     FoldersOptions,
@@ -48,14 +40,13 @@ Examples:
   lshdup index sample_corpus && lshdup folders -t 0.3 --containment 0.01
 """,
 )
-@table_options
-@same_options
+@shared.table_options
+@shared.same_options
 @option("--containment", type=Share(), metavar="C", brief=True,
         default=FoldersOptions.containment,
         help="Share of the bytes of a folder that the other one holds, at least.")  # fmt: skip
-@check_option("pairs of folders")
-@run_options
-@output_options
+@shared.check_option("pairs of folders")
+@shared.listing_options
 def command(ctx: click.Context, options: FoldersOptions) -> int:
     """Print pairs of folders that hold nearly the same documents: a is inside b.
 
@@ -94,10 +85,10 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
                 f"{count_of(len(documents), 'document')}, but no two folders beside each other",
                 "name more folders",
             )
-        likeness = describe_likeness(options.threshold, options.same)
         console.summarize(
             f"{count_of(len(pairs), 'pair')} of {count_of(len(folders.examples) - 1, 'folder')}: "
-            f"one holds {least:.12g} or more of the other, in documents {likeness}{console.took()}"
+            f"one holds {least:.12g} or more of the other, in documents "
+            f"{describe_likeness(opened)}{console.took()}"
         )
         if pairs.common:
             console.say(

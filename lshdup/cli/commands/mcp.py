@@ -13,15 +13,9 @@ import click
 from lshdup.base.atomic import remove_own_temporary_files, temporary_folder
 from lshdup.base.version import __version__
 from lshdup.base.wording import join_names, printable
+from lshdup.cli import options as shared
 from lshdup.cli.help import amend, define, refuse
 from lshdup.cli.main import explain
-from lshdup.cli.options import (
-    documents_options,
-    memory_option,
-    of_the_index,
-    run_options,
-    shingle_options,
-)
 from lshdup.cli.session import Session, open_session
 from lshdup.errors import OK, InputError, LshdupError, ParameterError
 
@@ -39,11 +33,11 @@ Examples:
 """,
 )
 @amend("files_from", "stdin", hidden=True)
-@of_the_index
-@documents_options
-@shingle_options
-@memory_option
-@run_options
+@shared.of_the_index
+@shared.documents_options
+@shared.shingle_options
+@shared.memory_option
+@shared.run_options
 def command(ctx: click.Context) -> int:
     """Answer the questions of an agent about the documents in DOCS, by the Model Context Protocol
     (needs lshdup[mcp]): near-duplicates, pairs, differences, passages.

@@ -5,33 +5,21 @@ from pathlib import Path
 
 import click
 
+from lshdup.cli import options as shared
 from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
-from lshdup.cli.options import (
-    PairsOptions,
-    across_option,
-    against_option,
-    check_option,
-    collapse_option,
-    list_columns,
-    measure_option,
-    memory_option,
-    pair_output_options,
-    plot_option,
-    run_options,
-    same_options,
-    table_options,
-)
 from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
 from lshdup.errors import ParameterError
 
 
-@list_columns("pairs", "pairs-against", "pairs-unmatched", "pairs-containment", "pairs-histogram")
+@shared.list_columns(
+    "pairs", "pairs-against", "pairs-unmatched", "pairs-containment", "pairs-histogram"
+)
 @define(
     "pairs",
-    PairsOptions,
+    shared.PairsOptions,
     short_help="all near-duplicate pairs",
     epilog="""\b
 Examples:
@@ -42,10 +30,10 @@ Examples:
 """,
 )
 @stack(
-    table_options,
-    measure_option,
-    against_option("Only pairs of DOCS with documents of OTHER (they may be gone)"),
-    across_option,
+    shared.table_options,
+    shared.measure_option,
+    shared.against_option("Only pairs of DOCS with documents of OTHER (they may be gone)"),
+    shared.across_option,
     plain_option("--unmatched", is_flag=True, requires=("--against",), brief=True,
                  help="Instead of the pairs: the documents of DOCS that are in none, nor in "
                       "OTHER."),
@@ -63,10 +51,10 @@ Examples:
                  help="List there what --write leaves out; - is standard output."),
     option("--histogram", is_flag=True, excludes=("--measure containment", "--same"), brief=True,
             help="Instead of the pairs: how many there are at each threshold, with examples."),
-    plot_option,
-    collapse_option,
-    same_options,
-    check_option("pairs"),
+    shared.plot_option,
+    shared.collapse_option,
+    shared.same_options,
+    shared.check_option("pairs"),
     plain_option("--baseline", type=OutputPath(Path, dir_okay=False), metavar="FILE",
                   excludes=("--histogram", "--unmatched"),
                   help="Only pairs that FILE does not name as known."),
@@ -75,11 +63,11 @@ Examples:
     plain_option("--changed-since", metavar="REF",
                   excludes=("--update-baseline", "--histogram", "--unmatched"),
                   help="Only pairs of documents that git says changed."),
-    memory_option,
-    run_options,
-    pair_output_options,
+    shared.memory_option,
+    shared.run_options,
+    shared.pair_output_options,
 )  # fmt: skip
-def command(ctx: click.Context, options: PairsOptions) -> int:
+def command(ctx: click.Context, options: shared.PairsOptions) -> int:
     """Print all pairs of documents whose similarity is at least the threshold: name, name,
     similarity, same.
 
@@ -95,7 +83,7 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
     if options.write is not None and options.measure != "containment":
         message = "--write needs --measure containment: it is about what holds a document of OTHER"
         raise ParameterError(message, "`lshdup clusters --against OTHER --write` takes near-copies")
-    removal.check_outputs(ctx, options)
+    removal.check_outputs(options)
     gate, updates = None, options.update_baseline
     if options.baseline is not None or options.changed_since is not None:
         from lshdup.cli.listings.pairs import Gate
@@ -109,7 +97,7 @@ def command(ctx: click.Context, options: PairsOptions) -> int:
         if options.unmatched:
             found = listings.list_unmatched(session, options, target)
         elif options.histogram:
-            found = listings.list_histogram(session, options, target, options.plot)
+            found = listings.list_histogram(session, options, target)
         else:
-            found = listings.list_pairs(ctx, session, options, target, gate)
+            found = listings.list_pairs(session, options, target, gate)
         return session.console.exit_code(0 if updates else found)

@@ -9,23 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from lshdup.base.params import TOKENS, PassageParams
+from lshdup.cli import options as shared
 from lshdup.cli import removal
 from lshdup.cli.help import amend, define, option, plain_option, refuse
-from lshdup.cli.options import (
-    PassagesOptions,
-    across_option,
-    check_content_option,
-    check_option,
-    documents_options,
-    keep_one_by_one_options,
-    list_columns,
-    memory_option,
-    noisy_option,
-    output_options,
-    passage_options,
-    run_options,
-    text_options,
-)
 from lshdup.cli.output import format_of, make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath, Share
@@ -34,16 +20,14 @@ from lshdup.errors import ParameterError
 if TYPE_CHECKING:
     from lshdup.sources.document_list import DocumentList
 
-_DEFAULT = PassageParams()
-
 #: Options of listings, which a template is none of.
 _OF_LISTINGS = ("format_", "header", "max_rows", "nul")
 
 
-@list_columns("passages", "passages-pairs", "passages-spans")
+@shared.list_columns("passages", "passages-pairs", "passages-spans")
 @define(
     "passages",
-    PassagesOptions,
+    shared.PassagesOptions,
     short_help="passages that stand in several places",
     epilog="""\b
 Examples:
@@ -54,20 +38,20 @@ Examples:
 )
 @amend("min_tokens", hidden=True)
 @amend("keep", "prefer", brief=False, requires=("--emit spans", "--write"))
-@documents_options
-@check_content_option
-@noisy_option
-@passage_options
+@shared.documents_options
+@shared.check_content_option
+@shared.noisy_option
+@shared.passage_options
 @option("--documents", "in_documents", type=click.IntRange(1), default=1, metavar="N",
         excludes=("--emit pairs",), help="Only passages in at least N documents.")  # fmt: skip
-@option("--max-documents", type=click.IntRange(1), default=_DEFAULT.max_documents, metavar="N",
+@option("--max-documents", type=click.IntRange(1), default=PassageParams.max_documents, metavar="N",
         help="What stands in more than N documents, or in twice as many places, is common: its "
              "places are not compared in pairs, but extended together as long as most of them "
              "agree.")  # fmt: skip
 @option("--against", multiple=True, type=click.Path(path_type=bytes), metavar="OTHER", brief=True,
         help="Only passages with a place in DOCS and one in OTHER: a folder, a file, or the store "
              "of an earlier run; repeatable for folders and files.")  # fmt: skip
-@across_option
+@shared.across_option
 @plain_option("--emit", type=click.Choice(("all", "pairs", "template", "spans")), default="all",
               brief=True, help="Passages with all places; the pairs of documents that share "
               "passages, and how much; texts of passages alone, as --template of other commands "
@@ -82,16 +66,15 @@ Examples:
 @plain_option("--removed", type=OutputPath(Path), metavar="FILE", requires=("--write",),
               help="List there what --write cuts, and the repeats that it cannot cut; - is "
                    "standard output.")  # fmt: skip
-@keep_one_by_one_options
-@check_option("passages")
+@shared.keep_one_by_one_options
+@shared.check_option("passages")
 @option("--tokens", type=click.Choice([each for each in TOKENS if each != "ids"]),
         default="word", help="What passages are made of: words; symbols (words and every other "
                              "visible character); characters; or terms.")  # fmt: skip
-@text_options
-@memory_option
-@run_options
-@output_options
-def command(ctx: click.Context, options: PassagesOptions) -> int:
+@shared.text_options
+@shared.memory_option
+@shared.listing_options
+def command(ctx: click.Context, options: shared.PassagesOptions) -> int:
     """Print the passages that stand in several places, word for word, the most repeated first: each
     with its places, as tokens and as bytes to cut.
 
@@ -119,7 +102,7 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
         raise ParameterError(message, "leave --gap out")
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
     target = make_target(options)
-    removal.check_outputs(ctx, options)
+    removal.check_outputs(options)
     options.make_rule()  # They are checked before anything is loaded.
     options.make_params()
     with open_session(ctx, partial(_check_write, options)) as session:
@@ -127,11 +110,11 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
 
         if options.emit == "pairs":
             return print_pairs(session, options, target)
-        return print_passages(ctx, session, options, target)
+        return print_passages(session, options, target)
 
 
 def _check_write(
-    options: PassagesOptions, documents: "DocumentList", read: bool
+    options: shared.PassagesOptions, documents: "DocumentList", read: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
     far as is known then.

@@ -5,15 +5,8 @@ from pathlib import Path
 import click
 
 from lshdup.base.system import is_stdout
+from lshdup.cli import options as shared
 from lshdup.cli.help import define, option, plain_option, refuse
-from lshdup.cli.options import (
-    ReportOptions,
-    against_option,
-    keep_options,
-    measure_option,
-    run_options,
-    table_options,
-)
 from lshdup.cli.output import PAGE_FORMATS, Target, format_of
 from lshdup.cli.session import open_session
 from lshdup.cli.types import OutputPath
@@ -22,7 +15,7 @@ from lshdup.errors import InputError, ParameterError
 
 @define(
     "report",
-    ReportOptions,
+    shared.ReportOptions,
     short_help="one HTML page to look through what was found",
     epilog="""\b
 Examples:
@@ -31,10 +24,10 @@ Examples:
   lshdup index sample_corpus && lshdup report > near.html && ls -l near.html
 """,
 )
-@table_options
-@measure_option
-@against_option("Only pairs of DOCS with documents of OTHER, and what they share")
-@keep_options
+@shared.table_options
+@shared.measure_option
+@shared.against_option("Only pairs of DOCS with documents of OTHER, and what they share")
+@shared.keep_options
 @option("--most", type=click.IntRange(1), metavar="N",
         show_default="100,000, as far as they fit into 8 MB",
         help="List N documents in groups and N pairs: the largest groups and the most similar "
@@ -46,12 +39,12 @@ Examples:
 @plain_option("--passages-of-corpus", is_flag=True,
               help="Also the passages that recur anywhere, as `lshdup passages` finds "
                    "them.")  # fmt: skip
-@run_options
+@shared.run_options
 @plain_option("-o", "--output", type=OutputPath(Path), metavar="FILE", group="Output",
               default=Path("-"),
               show_default="standard output",
               help="Write the page there, all or nothing.")  # fmt: skip
-def command(ctx: click.Context, options: ReportOptions) -> int:
+def command(ctx: click.Context, options: shared.ReportOptions) -> int:
     """Make one HTML page of the near-duplicates: a histogram whose threshold can be moved, the
     groups, the pairs, and where they differ; and the folders that hold nearly the same. With
     --against or --measure containment: the pairs, as `lshdup pairs` lists them, the share of each
@@ -82,4 +75,4 @@ def command(ctx: click.Context, options: ReportOptions) -> int:
 
         if is_of_pairs:
             return write_shared_page(session, options, target)
-        return write_page(ctx, session, options, target)
+        return write_page(session, options, target)

@@ -5,17 +5,8 @@ from dataclasses import fields
 import click
 
 from lshdup.base.params import ShingleParams
+from lshdup.cli import options as shared
 from lshdup.cli.help import define, plain_option, refuse
-from lshdup.cli.options import (
-    ShowOptions,
-    keep_options,
-    list_columns,
-    measure_option,
-    output_options,
-    run_options,
-    shingle_options,
-    threshold_option,
-)
 from lshdup.cli.output import make_target
 from lshdup.cli.session import open_session
 from lshdup.cli.types import DocumentName
@@ -28,10 +19,10 @@ _OF_TWO_DOCUMENTS = ("layout", "context", "by_lines", "shingles", "shared", "mea
 _DEFINE = (*(field.name for field in fields(ShingleParams)), "templates", "ignore_common")
 
 
-@list_columns("show", "show-shared", "show-group", "show-folders", "show-shingles")
+@shared.list_columns("show", "show-shared", "show-group", "show-folders", "show-shingles")
 @define(
     "show",
-    ShowOptions,
+    shared.ShowOptions,
     short_help="why two documents match, and where they differ",
     epilog="""\b
 Examples:
@@ -62,13 +53,12 @@ Examples:
 @plain_option("--shingles", is_flag=True,
               help="List the shingles instead: those of both, those of A only, those of B "
                    "only.")  # fmt: skip
-@measure_option
-@threshold_option
-@keep_options
-@shingle_options
-@run_options
-@output_options
-def command(ctx: click.Context, options: ShowOptions) -> int:
+@shared.measure_option
+@shared.threshold_option
+@shared.keep_options
+@shared.shingle_options
+@shared.listing_options
+def command(ctx: click.Context, options: shared.ShowOptions) -> int:
     """Show why two documents match: their similarity, what their shingle sets share, and where
     their texts differ. Of one document, show the group: what the others have instead of passages of
     the one that is kept, each variant once, with the documents that have it.

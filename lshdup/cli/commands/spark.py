@@ -9,20 +9,10 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.base.params import KEEP, SPARK_KEEP, BandParams, PairParams, ShingleParams, SketchParams
 from lshdup.base.wording import count_of
+from lshdup.cli import options as shared
 from lshdup.cli.console import Console
 from lshdup.cli.help import Command, option, plain_option, stack
 from lshdup.cli.messages import say_contract, say_skipped
-from lshdup.cli.options import (
-    collapse_option,
-    max_bucket_option,
-    noisy_option,
-    shape_options,
-    sketch_options,
-    spark_options,
-    text_options,
-    text_source_options,
-    token_options,
-)
 from lshdup.cli.session import read_parameters, resume_collecting
 from lshdup.errors import ParameterError
 from lshdup.workspace.request import merge_params
@@ -65,8 +55,8 @@ _options = stack(
     click.argument("inputs", nargs=-1, required=True, metavar="INPUT..."),
     plain_option("-o", "--output", required=True, metavar="OUT", group="Output", brief=True,
                  help="The folder that Spark writes: OUT.parquet or OUT.jsonl."),
-    text_source_options, noisy_option, token_options, text_options, sketch_options, shape_options,
-    max_bucket_option, spark_options,
+    shared.text_source_options, shared.noisy_option, shared.token_options, shared.text_options,
+    shared.sketch_options, shared.shape_options, shared.max_bucket_option, shared.spark_options,
 )  # fmt: skip
 
 
@@ -82,7 +72,7 @@ Examples:
 """,
 )
 @_options
-@collapse_option
+@shared.collapse_option
 def pairs(ctx: click.Context, options: SparkOptions) -> int:
     """Write all pairs of documents whose similarity is at least the threshold: a, b, similarity.
 

@@ -9,20 +9,10 @@ import click
 from lshdup.base.frozen import dataclass
 from lshdup.base.params import ShingleParams
 from lshdup.base.wording import Cell
+from lshdup.cli import options as shared
 from lshdup.cli.columns import columns_of
 from lshdup.cli.help import amend, define, plain_option, stack
 from lshdup.cli.messages import say_collection, say_contract, say_largest
-from lshdup.cli.options import (
-    check_content_option,
-    documents_options,
-    index_options,
-    list_columns,
-    memory_option,
-    output_options,
-    run_options,
-    shingle_options,
-    sketch_options,
-)
 from lshdup.cli.output import OutputOptions, make_target, print_rows
 from lshdup.cli.session import Session, open_session
 from lshdup.cli.types import DocumentName
@@ -37,7 +27,11 @@ _MOST_COMMON, _CHARACTERS = 10, 80
 
 #: Of the steps that make shingle sets.
 _set_options = stack(
-    documents_options, check_content_option, shingle_options, memory_option, run_options
+    shared.documents_options,
+    shared.check_content_option,
+    shared.shingle_options,
+    shared.memory_option,
+    shared.run_options,
 )
 
 
@@ -48,7 +42,7 @@ class ShingleOptions(OutputOptions):
     show: bytes | None
 
 
-@list_columns("shingle")
+@shared.list_columns("shingle")
 @define(
     "shingle",
     ShingleOptions,
@@ -64,7 +58,7 @@ Examples:
               help="Print the shingles of this file, document of the store, or - (standard input): "
                    "hash and text. Writes nothing.")  # fmt: skip
 @amend("format_", "output", requires=("--show",))
-@output_options
+@shared.output_options
 def shingle(ctx: click.Context, options: ShingleOptions) -> int:
     """Make the shingle sets of all documents and keep them in the store.
 
@@ -108,7 +102,7 @@ Examples:
 """,
 )
 @_set_options
-@sketch_options
+@shared.sketch_options
 def signatures(ctx: click.Context) -> int:
     """Make the signatures of all documents and keep them in the store.
 
@@ -134,9 +128,9 @@ Examples:
   lshdup signatures sample_corpus && lshdup index
 """,
 )
-@index_options
-@memory_option
-@run_options
+@shared.index_options
+@shared.memory_option
+@shared.run_options
 def index(ctx: click.Context) -> int:
     """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.
 

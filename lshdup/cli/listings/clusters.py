@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,9 +31,7 @@ from lshdup.workspace.against import find_clusters_against
 from lshdup.workspace.comparing import Comparison
 
 
-def list_groups(
-    ctx: click.Context, session: Session, options: ClustersOptions, target: Target
-) -> int:
+def list_groups(session: Session, options: ClustersOptions, target: Target) -> int:
     """Print groups or names, write files without the rows that may go, and return the exit code."""
     console, rule = session.console, options.make_rule()
     if options.against:
@@ -46,7 +43,7 @@ def list_groups(
     sums = None
     if options.removed is not None and options.write is None:
         found, sums = removals.verify(session.run, opened, found)
-    _say_groups(console, opened, found, options, rule)
+    _say_groups(console, opened, found, rule)
     if options.emit == "drop" or (sums is not None and options.emit != "drop-files"):
         _warn_of_parts(console, opened, found)
     if sums is not None:
@@ -58,7 +55,7 @@ def list_groups(
         removal.annotate(session, options, opened, found.clusters)
     if options.write is not None:
         removal.write(session, options, found.clusters, opened)
-    if removal.prints_listing(ctx, options):
+    if removal.prints_listing(options):
         _print(console, target, opened, found, options.emit)
     return console.exit_code(found.clusters.count)
 
@@ -131,15 +128,11 @@ def _rows(
 
 
 def _say_groups(
-    console: Console,
-    opened: Comparison,
-    found: ClustersFound,
-    options: ClustersOptions,
-    rule: ClusterParams,
+    console: Console, opened: Comparison, found: ClustersFound, rule: ClusterParams
 ) -> None:
     """Say how many groups there are, the rule, and how many documents are kept and dropped."""
     groups, documents, took = found.clusters, opened.here.documents, console.took("groups")
-    likeness = describe_likeness(options.threshold, options.same)
+    likeness = describe_likeness(opened)
     kept, dropped = _count_kept(opened, found), groups.dropped
     if found.compared >= 0:
         console.detail(f"{found.compared:,} similarities of candidates looked at")

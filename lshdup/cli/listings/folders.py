@@ -107,17 +107,13 @@ def _rows(collection: Collection, found: list[Difference]) -> Iterator[tuple[Cel
     typed = collection.documents.typed_names(np.array(used, np.int64))
     names: dict[int, bytes | None] = dict(zip(used, typed, strict=True))
     for row in found:
-        in_both = row.a >= 0 and row.b >= 0
-        yield (
-            row.kind, names.get(row.a), names.get(row.b), row.similarity if in_both else None,
-            _same(collection, row) if in_both else None,
-        )  # fmt: skip
-
-
-def _same(collection: Collection, row: Difference) -> str | None:
-    """Return how much two documents are the same; those without tokens may have equal bytes."""
-    word = collection.prints.words(np.array([row.a]), np.array([row.b]))[0]
-    return word if word or row.kind != SAME else "bytes"
+        similarity = same = None
+        if row.a >= 0 and row.b >= 0:
+            similarity = row.similarity
+            (same,) = collection.prints.words(np.array([row.a]), np.array([row.b]))
+        # Documents without tokens that are the same have equal bytes.
+        same = "bytes" if row.kind == SAME and same is None else same
+        yield row.kind, names.get(row.a), names.get(row.b), similarity, same
 
 
 def _heads(

@@ -96,14 +96,13 @@ def write_shared_page(session: Session, options: ReportOptions, target: Target) 
     is_estimate = pairs.is_estimate(listed.left, listed.right)
     data["pairs"]["estimated"] = np.flatnonzero(is_estimate).tolist()
     html.add_lists(data, selection, opened.names(named), np.zeros(len(named), bool), uncompared)
-    room = _PAGE_BYTES - len(html.render_page(data))
     groups = ((int(a), [int(b)]) for a, b in zip(listed.left, listed.right, strict=True))
     found = Differences(without={None: "ids are no text"})
     if opened.here.shingle.tokens != "ids":
         params, chosen = opened.here.shingle, opened.here.shingle_filter
         align = partial(find_shared, shingle_filter=chosen)
         read = _make_reader(opened, locate_shingles, changed)
-        found = find_differences(run, groups, read, align, params, *_limit(options, room))
+        found = find_differences(run, groups, read, align, params, *_limit(options, data))
     html.add_differences(data, found, selection, every)
     return _write(console, target, data, selection)
 
@@ -118,7 +117,7 @@ def _write(console: Console, target: Target, data: dict[str, Any], selection: Se
     return console.exit_code()
 
 
-def write_page(ctx: click.Context, session: Session, options: ReportOptions, target: Target) -> int:
+def write_page(session: Session, options: ReportOptions, target: Target) -> int:
     """Write the page of all pairs, and return the exit code."""
     console = session.console
     run: Run = session.workspace
@@ -140,7 +139,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     facts = html.Facts(
         what=printable(_describe_documents(session)),
         kept=describe_rule(rule, documents),
-        command=printable(_clusters_command(ctx, plan)),
+        command=printable(_clusters_command(plan)),
         changed=len(changed),
         **_describe_run(session, opened, uncompared),
     )
@@ -153,9 +152,8 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     clusters = expand_clusters(groups, duplicate_of, order)
     data["folders"] = describe_folders(run, collection, clusters, source)
     if options.passages_of_corpus:
-        data["recurring"] = _find_recurring(run, session)
-    room = _PAGE_BYTES - len(html.render_page(data))
-    found = _find_differences(run, opened, selection, order, options, room)
+        data["recurring"] = _find_recurring(session)
+    found = _find_differences(opened, selection, order, options, data)
     html.add_differences(data, found, selection, duplicate_of)
     every = np.arange(len(documents))
     stays = list(chain.from_iterable(names_to_keep(collection, every[:0])))
@@ -204,14 +202,12 @@ def _list_uncompared(
     return {why: names for why, names in listed.items() if names}
 
 
-def _find_recurring(run: Run, session: Session) -> dict[str, Any]:
+def _find_recurring(session: Session) -> dict[str, Any]:
     """Return the passages that recur in all documents, and places of each, as the page has them."""
-    request = session.request
+    run, params = session.workspace, PassageParams()
     # What is said of the documents has been said.
-    quiet = Run(session.run.arrays, run.jobs, run.progress)
-    alone = Workspace(quiet, session.workspace.store)
-    params = PassageParams()
-    found = load_or_find_passages(alone, request, params)
+    alone = Workspace(Run(run.arrays, run.jobs, run.progress), run.store)
+    found = load_or_find_passages(alone, session.request, params)
     top = found.passages.take(np.arange(min(_RECURRING, len(found.passages))))
     listed: list[list[Any]] = []
     for piece in PassageListing(run, found, top).rows(whole=True, most=_PLACES):
@@ -286,13 +282,14 @@ _NOT_REPEATED = set(
 )
 
 
-def _clusters_command(ctx: click.Context, plan: BandPlan | None) -> str:
+def _clusters_command(plan: BandPlan | None) -> str:
     """Return the beginning of a command line that lists the groups of the page.
 
     It has the settings of variables, and the options that were typed and that `clusters` has too,
     but for the threshold, and no secret. The bands are those of the page: bands that are planned
     for a higher threshold may miss pairs that the page has.
     """
+    ctx = click.get_current_context()
     known = {param.name for param in clusters_command.params} - _NOT_REPEATED
     variables = [
         f"{param.envvar}={int(value) if isinstance(value, bool) else value}"
@@ -317,25 +314,24 @@ def _clusters_command(ctx: click.Context, plan: BandPlan | None) -> str:
 
 
 def _find_differences(
-    run: Run,
     opened: Comparison,
     selection: Selection,
     order: NDArray[np.int64],
     options: ReportOptions,
-    room: int,
+    data: dict[str, Any],
 ) -> Differences:
     """Return where documents differ.
 
-    order : documents in the order in which one of a group is kept.
-    room : bytes of the page that are left.
+    order : documents in the order in which one of a group is kept. data : of the page so far.
     """
     shingle = opened.here.shingle
     if shingle.tokens == "ids":
         return Differences(without={None: "ids are no text"})
 
-    read, align = _make_reader(opened, locate_tokens), partial(align_tokens, params=shingle)
+    run, read = opened.run, _make_reader(opened, locate_tokens)
+    align = partial(align_tokens, params=shingle)
     best = choose_representatives(run, opened.sides.duplicate_of, order).tolist()
-    number, room = _limit(options, room)
+    number, room = _limit(options, data)
     pairs = selection.pairs
     rest = zip(pairs.left[::-1].tolist(), pairs.right[::-1].tolist(), strict=True)
     groups = chain(selection.list_groups(number), ((a, [b]) for a, b in rest))
@@ -343,9 +339,14 @@ def _find_differences(
     return find_differences(run, shown, read, align, shingle, number, room)
 
 
-def _limit(options: ReportOptions, room: int) -> tuple[int, int]:
-    """Return how many pairs are compared, and the bytes that there are for their texts."""
-    return (_PASSAGES, room) if options.differences is None else (options.differences, 1 << 62)
+def _limit(options: ReportOptions, data: dict[str, Any]) -> tuple[int, int]:
+    """Return how many pairs are compared, and the bytes that there are for their texts.
+
+    data : of the page so far.
+    """
+    if options.differences is not None:
+        return options.differences, 1 << 62
+    return _PASSAGES, _PAGE_BYTES - len(html.render_page(data))
 
 
 def _make_reader(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,21 +43,13 @@ from lshdup.cli.session import Session
 from lshdup.collection.keep_rules import preference
 from lshdup.collection.name_lists import name_documents
 from lshdup.compare.expand_duplicates import ExpandedPairs
-from lshdup.compare.results import ClustersFound
 from lshdup.compare.scored_pairs import Scores
 from lshdup.compare.verification import relations
 from lshdup.errors import ParameterError
 from lshdup.sources.document_list import DocumentList, find_in_lists, names_of
 from lshdup.sources.patterns import find_repository
 from lshdup.views.mails import Mails
-from lshdup.workspace.accepted import (
-    Accepted,
-    Review,
-    definition_of,
-    find_prints,
-    folder_of,
-    load_accepted,
-)
+from lshdup.workspace import accepted
 from lshdup.workspace.against import find_holders
 from lshdup.workspace.comparing import Comparison
 from lshdup.workspace.gate import Changes, find_change_times
@@ -95,9 +86,7 @@ class Listing:
     times: Callable[[], NDArray[np.int64]] | None = None
 
 
-def list_pairs(
-    ctx: click.Context, session: Session, options: PairsOptions, target: Target, gate: "Gate | None"
-) -> int:
+def list_pairs(session: Session, options: PairsOptions, target: Target, gate: "Gate | None") -> int:
     """Print the pairs that a gate lets through, and return their number. With --write, write the
     files without the rows that hold one of OTHER.
     """
@@ -111,8 +100,13 @@ def list_pairs(
         listing = gate.select(session, listing)
     warn_of_changed(session, opened, listing.documents)
     if both is not None:
-        _write(session, options, opened, *find_holders(opened, distinct_pairs, shared))
-    if not removal.prints_listing(ctx, options):
+        sizes, (found, share) = opened.sides.sizes, find_holders(opened, distinct_pairs, shared)
+
+        def describe(rows: NDArray[np.int64], kept: NDArray[np.int64]) -> list[list[Any]]:
+            return [share[rows].tolist(), relations(sizes[rows], sizes[kept])]
+
+        removal.write(session, options, found.clusters, opened, [describe], copies_go=False)
+    if not removal.prints_listing(options):
         return listing.total
     if listing.total >= _MANY_PAIRS:
         session.console.say(describe_size(opened.lists, listing.total))
@@ -130,22 +124,6 @@ def list_pairs(
     level = "error" if session.console.is_check else "warning"
     target.write_raw(write(_find(listing, columns), level))
     return listing.total
-
-
-def _write(
-    session: Session,
-    options: PairsOptions,
-    opened: Comparison,
-    found: ClustersFound,
-    share: NDArray[np.float64],
-) -> None:
-    """Write files without the rows that go. found, share : of `find_holders`."""
-    sizes = opened.sides.sizes
-
-    def describe(rows: NDArray[np.int64], kept: NDArray[np.int64]) -> list[list[Any]]:
-        return [share[rows].tolist(), relations(sizes[rows], sizes[kept])]
-
-    removal.write(session, options, found.clusters, opened, [describe], copies_go=False)
 
 
 def list_rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
@@ -254,11 +232,11 @@ class Gate:
     def __init__(self, path: Path | None, since: str | None, *, updates: bool) -> None:
         self._path, self._updates = path, updates
         self._since, self._changes = since, Changes(since) if since is not None else None
-        self._known: Accepted | None = None
+        self._known: accepted.Accepted | None = None
         if path is not None and updates:
             check_writable(path)
         if path is not None and (path.exists() or not updates):
-            self._known = load_accepted(path, "--baseline", repair=updates)
+            self._known = accepted.load_accepted(path, "--baseline", repair=updates)
 
     def accept(self, documents: DocumentList, _read: bool) -> tuple[()]:
         """Raise before the work if git cannot answer."""
@@ -309,18 +287,20 @@ class Gate:
             listing, total=total, documents=np.flatnonzero(named), pieces=pieces, times=find_times
         )
 
-    def _hold_against(self, session: Session, path: Path, listing: Listing) -> tuple[Review, str]:
+    def _hold_against(
+        self, session: Session, path: Path, listing: Listing
+    ) -> tuple[accepted.Review, str]:
         """Hold the pairs against the baseline, and write it if that was requested.
 
         Returns also what is to be said about it.
         """
         known, shingle = self._known, listing.opened.here.shingle
-        if known is None or (self._updates and known.texts != definition_of(shingle)):
-            known = Accepted(definition_of(shingle))
+        if known is None or (self._updates and known.texts != accepted.definition_of(shingle)):
+            known = accepted.Accepted(accepted.definition_of(shingle))
         lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
-        names = names_of(lists, listing.documents, folder_of(path))
-        texts = find_prints(session.run, known, path, lists, shingle, texts)
-        review = Review(known, texts, listing.documents, names)
+        names = names_of(lists, listing.documents, accepted.folder_of(path))
+        texts = accepted.find_prints(session.run, known, path, lists, shingle, texts)
+        review = accepted.Review(known, texts, listing.documents, names)
         now = review.summarize(listing.pieces())
         gone = known.count_gone(now)
         lines = count_of(gone, "line")
@@ -346,11 +326,10 @@ def list_unmatched(session: Session, options: FindOptions, target: Target) -> in
     if matches.by_estimate:
         matched = f"{count_of(int(matches.estimated.sum()), 'document')} of DOCS near OTHER"
         say_estimates(session, opened, matched, matches.by_estimate)
-    likeness = describe_likeness(opened.params.threshold, options.same, options.measure)
     bare = int((here.sizes[alone] == 0).sum())
     console.summarize(
         f"{len(alone):,} of {count_of(len(here.documents), 'document')} of DOCS with no document "
-        f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
+        f"{describe_likeness(opened)} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
         f"{', none missed' if matches.is_exact and not console.compared_nothing else ''}"
         f"{console.took('candidates')}"
     )
@@ -361,9 +340,7 @@ def list_unmatched(session: Session, options: FindOptions, target: Target) -> in
     return len(alone)
 
 
-def list_histogram(
-    session: Session, options: FindOptions, target: Target, plot: Path | None
-) -> int:
+def list_histogram(session: Session, options: PairsOptions, target: Target) -> int:
     """Print the histogram, and draw it with --plot. Return the number of pairs."""
     from lshdup.evaluation.histogram import list_thresholds, make_histogram
 
@@ -379,10 +356,10 @@ def list_histogram(
     warn_of_changes(session, documents, np.unique(np.array(named, np.int64)))
     rows = _steps(steps, documents)
     print_rows(session.console, target, columns_of("pairs-histogram"), rows)
-    if plot is not None:
+    if options.plot is not None:
         from lshdup.evaluation.plots import draw_histogram
 
-        draw_histogram(plot, steps)
+        draw_histogram(options.plot, steps)
     return len(pairs)
 
 

@@ -5,7 +5,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -166,9 +165,7 @@ class PassageListing:
             )
 
 
-def print_passages(
-    ctx: click.Context, session: Session, options: PassagesOptions, target: Target
-) -> int:
+def print_passages(session: Session, options: PassagesOptions, target: Target) -> int:
     """Print passages, write rows without their repeats, and return the exit code."""
     console, request, rule = session.console, session.request, options.make_rule()
     found = load_or_find_passages(
@@ -188,7 +185,7 @@ def print_passages(
     listing = PassageListing(run, found, passages)
     if options.write is not None:
         _write(session, found, listing, repeats, options)
-    if removal.prints_listing(ctx, options):
+    if removal.prints_listing(options):
         if options.emit == "template":
             target.write_raw(listing.template())
         elif options.emit == "spans":
