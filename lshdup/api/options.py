@@ -74,41 +74,35 @@ def collect_documents(
     """Return a collection with its sets and signatures, filtered."""
     is_filtered = bool(options.get("ignore_common") or options.get("templates"))
     is_signed = params.sketch.scheme in STORED_SCHEMES and not is_filtered
-    collection = _collect_sets(run, documents, params, params.sketch if is_signed else None)
-    if not is_filtered:
-        is_made = collection.signatures is not None
-        return collection if is_made else sketch_collection(run, collection, params.sketch)
-    listed = enumerate(options.get("templates", ()))
-    texts = [check_text(f"templates[{at}]", text, params.shingle) for at, text in listed]
-    template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
-    least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
-    requested = ShingleFilter.requested(template, options.get("ignore_common", 0.0), least)
-    shingle_filter = build_filter(run, collection, requested)
-    filtered = filter_collection(run, collection, shingle_filter)
-    return sketch_collection(run, filtered, params.sketch)
-
-
-def _collect_sets(
-    run: Run, documents: Documents, params: Params, sketch: SketchParams | None
-) -> Collection:
-    shingle = params.shingle
     if isinstance(documents, str | os.PathLike):
-        ids = shingle.tokens == "ids"
-        found = find_documents(run, [os.fsencode(documents)], params.documents, id_lists=ids)
-        collection = collect(run, found, shingle, sketch, keep=EVERY_SET)
-        _refuse_nothing(run, documents, collection, params)
-        return collection
-    return collect_texts(documents, shingle, params.documents)
+        sketch = params.sketch if is_signed else None
+        collection = _read_documents(run, documents, params, sketch)
+    else:
+        collection = collect_texts(documents, params.shingle, params.documents)
+    if is_filtered:
+        listed = enumerate(options.get("templates", ()))
+        texts = [check_text(f"templates[{at}]", text, params.shingle) for at, text in listed]
+        template = distinct(Shingler(params.shingle.of_any_size()).shingle_texts(texts).values)[0]
+        least = params.shingle.count_shingles(options.get("min_tokens", FEW_TOKENS))
+        requested = ShingleFilter.requested(template, options.get("ignore_common", 0.0), least)
+        collection = filter_collection(run, collection, build_filter(run, collection, requested))
+    is_made = collection.signatures is not None
+    return collection if is_made else sketch_collection(run, collection, params.sketch)
 
 
-def _refuse_nothing(
-    run: Run, documents: str | os.PathLike[str], collection: Collection, params: Params
-) -> None:
-    """Raise InputError if a folder or file holds no documents, or only records without texts."""
+def _read_documents(
+    run: Run, documents: str | os.PathLike[str], params: Params, sketch: SketchParams | None
+) -> Collection:
+    """Read a folder or file. Raise InputError if it holds no documents, or only records without
+    texts.
+    """
+    names, ids = [os.fsencode(documents)], params.shingle.tokens == "ids"
+    found = find_documents(run, names, params.documents, id_lists=ids)
+    collection = collect(run, found, params.shingle, sketch, keep=EVERY_SET)
     if len(collection.documents):
-        return
+        return collection
     skipped = [each.skipped for each in collection.skipped]
-    find_documents(run.but(skipped=skipped.append), [os.fsencode(documents)], params.documents)
+    find_documents(run.but(skipped=skipped.append), names, params.documents)
     row = next((each for each in skipped if each.reason.is_of_row), None)
     if row is not None:
         message = f"{documents}: no record has a text ({os.fsdecode(row.name)}: {row.reason})"
@@ -117,6 +111,7 @@ def _refuse_nothing(
     if not collection.skipped:
         message = f"{documents}: there are no documents in it"
         raise InputError(message, "name a folder with text files")
+    return collection
 
 
 # --- keywords -> parameters -----------------------------------------------------------------------

@@ -301,6 +301,12 @@ def _join_pieces(pieces: Iterable[Piece]) -> Iterator[Sequence[Cell]]:
     return (row for piece in pieces for row in zip(*piece, strict=True))
 
 
+def slices_of_rows(n: int, *, of_mails: bool = False) -> Iterator[slice]:
+    """Yield slices of the n rows of a listing: those that are made and printed together."""
+    size = PIECE_MAILS if of_mails else PIECE_ROWS
+    return (slice(start, start + size) for start in range(0, n, size))
+
+
 def cut_pieces(rows: Iterable[Sequence[Cell]]) -> Iterator[Piece]:
     """Yield rows as columns, some thousand rows at a time."""
     rows = iter(rows)

@@ -175,7 +175,8 @@ def load_comparison(
     clustering: bool,
     across: AcrossParams | None = None,
 ) -> Comparison:
-    """Load or collect what a method needs.
+    """Load or collect what a method needs. What is saved of it is saved beside what follows, until
+    the pairs or groups are found (`Workspace.saving`).
 
     clustering : whether groups are made of the candidates of bands, or pairs.
     across : which documents are of one origin, and not compared.

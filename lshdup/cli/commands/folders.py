@@ -12,7 +12,7 @@ from lshdup.cli import options as shared
 from lshdup.cli.columns import columns_of
 from lshdup.cli.help import define, option
 from lshdup.cli.messages import describe_likeness, say_nothing
-from lshdup.cli.output import PIECE_ROWS, OutputOptions, Piece, make_target, print_pieces
+from lshdup.cli.output import OutputOptions, Piece, make_target, print_pieces, slices_of_rows
 from lshdup.cli.session import open_session
 from lshdup.cli.types import Share
 
@@ -102,9 +102,8 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
 
 
 def _rows(folders: "Folders", pairs: "FolderPairs", documents: "DocumentList") -> Iterator[Piece]:
-    for start in range(0, len(pairs), PIECE_ROWS):
-        part = slice(start, start + PIECE_ROWS)
-        sides = (pairs.inside, pairs.holder)
+    sides = (pairs.inside, pairs.holder)
+    for part in slices_of_rows(len(pairs)):
         numbers = (
             pairs.similarity, pairs.containment, pairs.inside_documents, pairs.holder_documents,
             pairs.shared_documents, pairs.shared_bytes,

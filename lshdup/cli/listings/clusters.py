@@ -14,7 +14,7 @@ from lshdup.cli.find_pairs import find_groups, find_matches, open_removal
 from lshdup.cli.layouts import groups as lay_out_groups
 from lshdup.cli.messages import describe_likeness, describe_rule
 from lshdup.cli.options import ClustersOptions
-from lshdup.cli.output import PIECE_MAILS, PIECE_ROWS, Piece, Target, print_pieces
+from lshdup.cli.output import Piece, Target, print_pieces, slices_of_rows
 from lshdup.cli.session import Session
 from lshdup.collection.name_lists import (
     count_hard_links,
@@ -109,9 +109,7 @@ def _rows(
     opened: Comparison, found: ClustersFound, listed: ClusterListing, mails: Mails | None
 ) -> Iterator[Piece]:
     copies, own = found.copies, found.clusters.representative
-    size = PIECE_MAILS if mails else PIECE_ROWS
-    for start in range(0, len(listed.documents), size):
-        part = slice(start, start + size)
+    for part in slices_of_rows(len(listed.documents), of_mails=bool(mails)):
         rows = listed.documents[part]
         kept, is_other = own[rows] == rows, rows >= len(opened.here.documents)
         same = opened.sides.prints.words(rows, own[rows])

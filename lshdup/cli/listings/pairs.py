@@ -31,13 +31,12 @@ from lshdup.cli.messages import describe_likeness, warn_of_changes
 from lshdup.cli.options import FindOptions, PairsOptions
 from lshdup.cli.output import (
     ANNOTATIONS,
-    PIECE_MAILS,
-    PIECE_ROWS,
     DocumentNames,
     Piece,
     Target,
     print_pieces,
     print_rows,
+    slices_of_rows,
 )
 from lshdup.cli.session import Session
 from lshdup.collection.keep_rules import preference
@@ -131,12 +130,11 @@ def list_rows(listing: Listing, mails: Mails | None = None) -> Iterator[Piece]:
 
     mails : also subjects and dates of these.
     """
-    opened, size = listing.opened, PIECE_MAILS if mails else PIECE_ROWS
+    opened = listing.opened
     names = DocumentNames(len(opened.sides.sizes), opened.names)
     for left, right, scores, *_ in listing.pieces():
         a, b = names.of(left), names.of(right)
-        for start in range(0, len(a), size):
-            part = slice(start, start + size)
+        for part in slices_of_rows(len(a), of_mails=bool(mails)):
             named = a[part].tolist(), b[part].tolist()
             sides = (left[part], right[part]) if mails else ()
             told = [column for side in sides for column in opened.mails.show(side)]

@@ -15,7 +15,7 @@ from lshdup.base.wording import chance, count_of
 from lshdup.cli import layouts, messages, removal
 from lshdup.cli.columns import columns_of
 from lshdup.cli.options import PassagesOptions
-from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces
+from lshdup.cli.output import PIECE_ROWS, DocumentNames, Piece, Target, print_pieces, slices_of_rows
 from lshdup.cli.session import Session
 from lshdup.collection.keep_rules import preference
 from lshdup.compare.scored_pairs import unpack_pairs
@@ -223,8 +223,7 @@ def print_pairs(session: Session, options: PassagesOptions, target: Target) -> i
         )
 
     def rows() -> Iterator[Piece]:
-        for start in range(0, len(pairs), PIECE_ROWS):
-            some = slice(start, start + PIECE_ROWS)
+        for some in slices_of_rows(len(pairs)):
             sides = (names.of(each) for each in unpack_pairs(pairs.pairs[some]))
             tokens = np.minimum(pairs.left_tokens[some], pairs.right_tokens[some])
             numbers = tokens, *pairs.shares(some), pairs.longest[some], pairs.passages[some]
@@ -324,8 +323,7 @@ def _write(
 
 def _in_pieces(runs: TokenRuns, places: Places) -> Iterator[tuple[TokenRuns, Places]]:
     """Yield runs and their places, as many at a time as are printed together."""
-    for first in range(0, len(runs), PIECE_ROWS):
-        part = slice(first, first + PIECE_ROWS)
+    for part in slices_of_rows(len(runs)):
         yield runs.take(part), places.take(part)
 
 
