@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import stdev
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +51,6 @@ class Experiment:
         sides = Sides.of(self.run, Side(sets.sizes, fingerprints, None, sets.take, sets=sets))
         return compare(self.run, sides, BandParams(threshold), PairParams(exact=True)).pairs
 
-    def sign(self, sets: RaggedSets, sketch: SketchParams) -> NDArray[np.uint32]:
-        """Return the signatures of sets: uint32 array of shape (n_sets, K)."""
-        return make_signatures(self.run, sets, sketch)
-
 
 #: Pairs that are compared together, 40 bytes each.
 PIECE = 1 << 22
@@ -77,9 +74,6 @@ def list_pairs(n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
 
 #: Allowance for rounding: an error that is epsilon plus less than this does not exceed epsilon.
 TIE = 1e-9
-
-#: More different similarities are rounded to a millionth before tails are summed, to bound memory.
-_DIFFERENT = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -116,7 +110,7 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
     Cost: one exact similarity a pair and K, K comparisons a pair and run.
     Memory: the signatures of all runs, and a piece of at most about 4 million pairs.
     """
-    sets = experiment.sets.take(experiment.present)
+    run, sets = experiment.run, experiment.sets.take(experiment.present)
     n = len(sets)
     pairs = n * (n - 1) // 2
     for sketch in experiment.sketches:
@@ -124,24 +118,25 @@ def accuracy(experiment: Experiment, epsilons: Sequence[float], runs: int) -> It
         total = squares = largest = 0.0
         expected = np.zeros(len(epsilons))
         signed = [
-            experiment.sign(sets, replace(sketch, seed=sketch.seed + turn)) for turn in range(runs)
+            make_signatures(run, sets, replace(sketch, seed=sketch.seed + turn))
+            for turn in range(runs)
         ]
         done = 0
         for left, right in list_pairs(n):
-            exact = jaccard(experiment.run, sets, left, right)
-            different, counts = _count_values(exact)
+            exact = jaccard(run, sets, left, right)
+            different, counts = np.unique(exact, return_counts=True)
             for at, epsilon in enumerate(epsilons):
                 chances = chances_off(different, sketch.perms, epsilon + TIE)
                 expected[at] += float((chances * counts).sum())
             for turn, signatures in enumerate(signed):
-                error = estimate(experiment.run, signatures, left, right) - exact
+                error = estimate(run, signatures, left, right) - exact
                 size = np.abs(error)
                 off[turn] += [np.count_nonzero(size > epsilon + TIE) for epsilon in epsilons]
                 total += float(error.sum())
                 squares += float(np.square(error).sum())
                 largest = max(largest, float(size.max(initial=0.0)))
             done += len(exact)
-            experiment.run.progress(f"K = {sketch.perms}", done, pairs)
+            run.progress(f"K = {sketch.perms}", done, pairs)
         measured = max(1, pairs * runs)
         # Errors of both signs cancel, so later digits are rounding errors of the sum.
         bias = significant(round(total / measured, 12))
@@ -220,7 +215,7 @@ def band_accuracy(
         exact = jaccard(experiment.run, sets, left, right).reshape(len(drawn), n)
         is_other = drawn[:, None] != np.arange(n)  # A document is no neighbour of itself.
         is_near = is_other & (exact >= threshold)
-        signatures = experiment.sign(sets, sketch)
+        signatures = make_signatures(experiment.run, sets, sketch)
         for done, b in enumerate(bands, 1):
             plan = BandPlan(b, sketch.perms // b, threshold, 0.0, buckets)
             shares = np.zeros_like(is_near)
@@ -244,10 +239,6 @@ def band_accuracy(
                 significant(((1.0 - chance) * is_near).sum() / n),
                 float(false_negatives.sum() / max(1, apart.sum())),
             )  # fmt: skip
-
-
-#: Of a bin: see `recall_in_bins`.
-_RecallOfBin = tuple[float, float, int, int, float | None, float | None, float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -290,7 +281,7 @@ def band_recall(
     """
     left, right, similarity = pairs.part(0, len(pairs))
     for sketch in experiment.sketches:
-        signatures = experiment.sign(experiment.sets, sketch)
+        signatures = make_signatures(experiment.run, experiment.sets, sketch)
         for done, plan in enumerate(plans[sketch.perms]):
             experiment.run.progress(f"bands, K = {sketch.perms}", done, len(plans[sketch.perms]))
             is_found = np.zeros(len(pairs), np.bool_)
@@ -306,7 +297,7 @@ def recall_in_bins(
     similarity: NDArray[np.float64],
     is_found: NDArray[np.bool_],
     chance: NDArray[np.float64],
-) -> Iterator[_RecallOfBin]:
+) -> Iterator[tuple[Any, ...]]:
     """Yield the recall in each bin from the threshold to 1, and in all if there are several.
 
     A recall is the edges of the bin, the numbers of true and of found pairs, the share of these
@@ -382,14 +373,6 @@ def _standard_error(counts: NDArray[np.int64]) -> float:
     return stdev(counts.tolist()) / math.sqrt(n) if n > 1 else float("nan")
 
 
-def _count_values(exact: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the different similarities and how often each occurs."""
-    different, counts = np.unique(exact, return_counts=True)
-    if len(different) > _DIFFERENT:
-        different, counts = np.unique(exact.round(6), return_counts=True)
-    return different, counts
-
-
 EXACT, MATRIX, ESTIMATED = "exact, all pairs", "signature matrix", "estimated, all pairs"
 
 
@@ -418,31 +401,28 @@ def timing(experiment: Experiment, runs: int) -> Iterator[Timing]:
     values an element for the matrix (the fast scheme makes far fewer), and K rows for an estimate.
     Memory: bounded.
     """
-    sets = experiment.sets.take(experiment.present)
+    run, sets = experiment.run, experiment.sets.take(experiment.present)
     n, elements = len(sets), int(sets.sizes.sum())
 
-    def exact(_: SketchParams) -> None:
+    def compare_all(score: Callable[..., object]) -> None:
         for left, right in list_pairs(n):
-            jaccard(experiment.run, sets, left, right)
-
-    def estimated(_: SketchParams) -> None:
-        for left, right in list_pairs(n):
-            estimate(experiment.run, signatures, left, right)
+            score(left, right)
 
     for done, sketch in enumerate(experiment.sketches):
-        signatures = experiment.sign(sets, sketch)
-        parts: list[tuple[str, int, Callable[[SketchParams], object]]] = [
-            (EXACT, elements * (n - 1), exact),
-            (MATRIX, elements * sketch.perms, partial(experiment.sign, sets)),
-            (ESTIMATED, n * (n - 1) // 2 * sketch.perms, estimated),
+        sign = partial(make_signatures, run, sets, sketch)
+        exact, estimated = partial(jaccard, run, sets), partial(estimate, run, sign())
+        parts: list[tuple[str, int, Callable[[], object]]] = [
+            (EXACT, elements * (n - 1), partial(compare_all, exact)),
+            (MATRIX, elements * sketch.perms, sign),
+            (ESTIMATED, n * (n - 1) // 2 * sketch.perms, partial(compare_all, estimated)),
         ]
         seconds: list[list[float]] = [[] for _ in parts]
         for turn in range(-1, runs):
             total = len(experiment.sketches) * (runs + 1)
-            experiment.run.progress("timing", done * (runs + 1) + turn + 1, total)
+            run.progress("timing", done * (runs + 1) + turn + 1, total)
             for (_, _, work), times in zip(parts, seconds, strict=True):
                 start = time.perf_counter()
-                work(sketch)
+                work()
                 if turn >= 0:
                     times.append(time.perf_counter() - start)
         for (name, comparisons, _), times in zip(parts, seconds, strict=True):

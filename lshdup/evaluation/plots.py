@@ -43,22 +43,20 @@ def check_path(path: Path) -> None:
         raise ParameterError(message, "pip install 'lshdup[plot]'")
 
 
-def draw_curve(path: Path, shapes: Sequence[tuple[int, int]], threshold: float | None) -> None:
-    """Draw S-curves of (bands, rows), with the point where each is 1/2, and (1/b)^(1/r) (R3)."""
+def draw_curve(path: Path, bands: int, rows: int, threshold: float) -> None:
+    """Draw the S-curve, with the point where it is 1/2, and (1/b)^(1/r) (R3)."""
     figure, (axes,) = _figure(1)
-    steps = [i / 400 for i in range(401)]
-    for color, (bands, rows) in zip(_COLORS, shapes, strict=False):
-        curve = partial(collision_probability, bands=bands, rows=rows)
-        label = f"{bands} bands of {rows} rows"
-        axes.plot(steps, [curve(s) for s in steps], color=color, label=label, lw=2)
-        estimate = half_point_estimate(bands, rows)
-        axes.plot([half_point(bands, rows)], [0.5], "o", color=color)
-        axes.plot([estimate], [curve(estimate)], "x", color=color, mew=2)
+    steps, color = [i / 400 for i in range(401)], _COLORS[0]
+    curve = partial(collision_probability, bands=bands, rows=rows)
+    label = f"{bands} bands of {rows} rows"
+    axes.plot(steps, [curve(s) for s in steps], color=color, label=label, lw=2)
+    estimate = half_point_estimate(bands, rows)
+    axes.plot([half_point(bands, rows)], [0.5], "o", color=color)
+    axes.plot([estimate], [curve(estimate)], "x", color=color, mew=2)
     axes.plot([], [], "o", color=_EXPECTED, ls="", label="exactly 1/2")
     axes.plot([], [], "x", color=_EXPECTED, ls="", mew=2, label="$(1/b)^{1/r}$")
-    if threshold is not None:
-        axes.axvline(threshold, color=_EXPECTED, ls=":", lw=1)
-        axes.annotate(f" t = {threshold:g}", (threshold, 0.02), color=_EXPECTED)
+    axes.axvline(threshold, color=_EXPECTED, ls=":", lw=1)
+    axes.annotate(f" t = {threshold:g}", (threshold, 0.02), color=_EXPECTED)
     axes.set(xlabel="Jaccard similarity", ylabel="chance to become a candidate")
     axes.set(xlim=(0, 1), ylim=(0, 1.02), title="Chance that two documents share a bucket")
     axes.legend(frameon=False, loc="upper left")

@@ -82,7 +82,10 @@ class _Cutting(Change):
         for value, text in sorted(
             (value, text) for value, text in new if value and text is not None
         ):
-            made += [line[at : value[0]], _as_json(text, line[value[0] : value[1]].isascii())]
+            # A text that had escapes for all but ASCII has them again.
+            is_ascii = line[value[0] : value[1]].isascii()
+            cut = json.dumps(text.decode("utf-8"), ensure_ascii=is_ascii).encode("utf-8")
+            made += [line[at : value[0]], cut]
             at = value[1]
         return b"".join([*made, line[at:]])
 
@@ -147,11 +150,6 @@ def _plain_type(kind: Any) -> Any:
     kind = getattr(kind, "value_type", kind)
     views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     return views.get(kind, kind)
-
-
-def _as_json(text: bytes, ascii_only: bool) -> bytes:
-    """Return a text as JSON has it, with escapes for all but ASCII if it had them before."""
-    return json.dumps(text.decode("utf-8"), ensure_ascii=ascii_only).encode("utf-8")
 
 
 def _utf8(value: str | bytes | None) -> bytes | None:

@@ -154,7 +154,7 @@ def find_passages(run: Run, texts: Texts, params: PassageParams) -> Passages:
         _list_places(grouped._replace(gap=0), extended, only_rare=False),
     ]
     run.progress("passages", 3, 3)
-    lengths, counts, places = map(np.concatenate, zip(*listed, strict=True))
+    lengths, counts, places = _concatenate(listed)
     places, offsets = _by_document(run, counts, places, grouped.offsets, texts.documents)
     return _in_order(lengths, counts, places, offsets)
 
@@ -167,13 +167,11 @@ def group_anchors(run: Run, texts: Texts, params: PassageParams) -> Grouped:
     while bits < 12 and (_SORT_BYTES * n) >> bits > min(run.memory, _MOST_TO_SORT):
         bits += 1
     recurring, sizes = GrowingArray(np.int64, run.arrays), GrowingArray(np.int64, run.arrays)
+    trailing = np.uint64((1 << bits) - 1)
+    parts = run.arrays.compute(n, np.uint16, lambda some: anchors.hashes[some] & trailing)
     for part in range(1 << bits):
-        mine = np.arange(n)
-        if bits:
-            trailing = np.uint64((1 << bits) - 1)
-            masks = ((each, anchors.hashes[each] & trailing == part) for each in slices_of(n))
-            mine = np.concatenate([each.start + np.flatnonzero(mask) for each, mask in masks])
-        keys = (anchors.hashes[mine] if bits else anchors.hashes) * _SPREAD
+        mine = run.arrays.find(parts == part)
+        keys = anchors.hashes[mine] * _SPREAD
         hashes, order = np.empty(len(mine), np.uint64), np.empty(len(mine), np.uint32)
         slots = np.empty((1 << max(len(mine) - 1, 0).bit_length()) + 1, np.uint32)
         order_by_key(keys, np.arange(len(mine)), slots, hashes, order)
@@ -368,22 +366,19 @@ def find_repeats(
             rows = rows[of[rows] != of[stays]]
     else:
         rows = rows[passages.documents < split]
-    rows = rows[np.lexsort((passages.first[rows], passages.documents[rows]))]
     runs = passages.runs_at(rows)
     if not len(runs):
         return runs
+    runs = runs.take(np.lexsort((-runs.sizes, runs.first, runs.documents)))
     first, last = runs.first, runs.first + runs.sizes
     # On one line, with room between documents, overlapping runs are those that begin too early.
     rank = np.cumsum(np.diff(runs.documents, prepend=0) != 0) * (int(last.max()) + 1)
     reached = np.maximum.accumulate(last + rank)
     begins = np.flatnonzero(np.append(True, (first + rank)[1:] > reached[:-1]))
-    ends = reached[np.append(begins[1:], len(rows)) - 1] - rank[begins]
-    of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(rows)))
+    ends = reached[np.append(begins[1:], len(runs)) - 1] - rank[begins]
+    of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(runs)))
     at_end = np.flatnonzero(last == ends[of])
     longest = at_end[np.unique(of[at_end], return_index=True)[1]]
     sizes, passage = ends - first[begins], runs.passages[longest]
-    at_begin = np.flatnonzero(first == first[begins][of])
-    at_begin = at_begin[np.lexsort((-runs.sizes[at_begin], of[at_begin]))]
-    longest = at_begin[np.unique(of[at_begin], return_index=True)[1]]
-    beginning = runs.passages[longest]
-    return TokenRuns(runs.documents[begins], first[begins], sizes, passage, beginning)
+    # Of runs that begin together, the longest is the first.
+    return TokenRuns(runs.documents[begins], first[begins], sizes, passage, runs.passages[begins])

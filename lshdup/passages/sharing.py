@@ -18,11 +18,10 @@ from lshdup.base.memory import GrowingArray, release_pages
 from lshdup.base.params import PassageParams
 from lshdup.base.ragged import distinct, ranges
 from lshdup.base.run import Run, run_parts
+from lshdup.compare.scored_pairs import unpack_pairs
 from lshdup.kernels.sharing import CommonRuns, list_runs, measure_pairs
 from lshdup.passages.anchors import Texts
 from lshdup.passages.finding import AT_ONCE, GROUPS_AT_ONCE, group_anchors, rare_groups
-
-_HALF, _LOW_HALF = np.uint64(32), np.uint64((1 << 32) - 1)
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,7 @@ class SharingPairs:
 
     def shares(self, some: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the shares of the left and of the right documents of some pairs."""
-        left, right = self.pairs[some] >> _HALF, self.pairs[some] & _LOW_HALF
-        left, right = self.sizes[left], self.sizes[right]
+        left, right = (self.sizes[each] for each in unpack_pairs(self.pairs[some]))
         return self.left_tokens[some] / left, self.right_tokens[some] / right
 
 

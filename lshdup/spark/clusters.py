@@ -118,7 +118,7 @@ class Clusters:
         compared with the others there, and the near ones are covered; then others are the preferred
         ones. That is one comparison a document and round. Rounds end when they cover few.
         """
-        is_cut = spark_tiles.is_cut(f.col("n"), f.col("shingles"))
+        is_cut = spark_tiles.count_blocks(f.col("n"), f.col("shingles")) > 1
         crowd = _computed(self._buckets.where(is_cut).select("id").distinct())
         left = crowd.count()
         if not left:
@@ -152,14 +152,14 @@ class Clusters:
     @cached_property
     def _pairs(self) -> "DataFrame":
         """Verified pairs of distinct sets, but those of two documents that are covered early."""
-        if self.covered_early is None:
-            return self._comparison.verify(_computed(spark_tiles.candidate_rows(self._buckets)))
-        known = self.covered_early.withColumn("covered", f.lit(True))
-        rows = self._buckets.join(known, "id", "left").withColumn("free", f.col("covered").isNull())
-        size = f.when(f.col("free"), f.col("size")).otherwise(0)
-        counts = f.count_if("free").alias("free_n"), f.sum(size).alias("free_shingles")
-        counted = _computed(rows.groupBy("bucket").agg(*counts).where("free_n > 0"))
-        rows = rows.join(spark_tiles.broadcast_if_small(counted), "bucket")
+        rows = self._buckets
+        if self.covered_early is not None:
+            known = self.covered_early.withColumn("covered", f.lit(True))
+            rows = rows.join(known, "id", "left").withColumn("free", f.col("covered").isNull())
+            size = f.when(f.col("free"), f.col("size")).otherwise(0)
+            counts = f.count_if("free").alias("free_n"), f.sum(size).alias("free_shingles")
+            counted = _computed(rows.groupBy("bucket").agg(*counts).where("free_n > 0"))
+            rows = rows.join(spark_tiles.broadcast_if_small(counted), "bucket")
         return self._comparison.verify(_computed(spark_tiles.candidate_rows(rows)))
 
     @cached_property

@@ -130,10 +130,8 @@ def select_fields(rows: "DataFrame", name: str, *texts: str) -> "DataFrame":
 
     Raises InputError if there are no such columns, or if they are of another type.
     """
-    ident, *parts = (
-        _field(rows, name, "--id-field"),
-        *(_field(rows, each, "--text-field") for each in texts),
-    )
+    ident = _field(rows, name, "--id-field")
+    parts = [_field(rows, each, "--text-field") for each in texts]
     text = parts[0]
     if len(parts) > 1:
         joined = f.concat(*(f.coalesce(f.concat(f.lit(PART), part), f.lit(b"")) for part in parts))
@@ -152,12 +150,8 @@ def _field(rows: "DataFrame", field: str, option: str) -> "Column":
     except AnalysisException:
         message = f"there is not one column {field!r}, but {join_names(rows.columns)}"
         raise InputError(message, f"{option} names another") from None
-    allowed = (
-        "string",
-        "binary",
-        *(("tinyint", "smallint", "int", "bigint") if option == "--id-field" else ()),
-    )
-    if kind not in allowed:
+    numbers = ("tinyint", "smallint", "int", "bigint") if option == "--id-field" else ()
+    if kind not in ("string", "binary", *numbers):
         message = f"the column {field!r} is of type {kind}"
         raise InputError(message, f"{option} names another")
     return f.col(typed).cast("string").cast("binary") if kind != "binary" else f.col(typed)
@@ -200,14 +194,13 @@ def write(answer: "DataFrame", name: str, ids: "DataFrame", mode: str = "errorif
 
     ids : all names, in a column `id`.
     """
-    writer = answer.write.mode(mode)
     if format_of(name) == "jsonl":
         answer.mapInArrow(json_lines, "value string").write.mode(mode).text(name)
         return
     if ids.where(~f.is_valid_utf8(f.col("id").cast("string"))).isEmpty():
         names = [column for column, kind in answer.dtypes if kind == "binary"]
-        writer = answer.withColumns({each: f.col(each).cast("string") for each in names}).write
-    writer.mode(mode).parquet(name)
+        answer = answer.withColumns({each: f.col(each).cast("string") for each in names})
+    answer.write.mode(mode).parquet(name)
 
 
 def json_lines(rows: Batches) -> Batches:

@@ -138,11 +138,10 @@ class Comparison:
         is_empty = f.count_if(f.col("size") == 0)
         counts = f.count("*").alias("n"), f.sum("size").alias("shingles"), is_empty.alias("empty")
         rows = self.sketches.groupBy("reason").agg(*counts).collect()
-        valid = next((row for row in rows if row.reason is None), None)
+        valid = ((row.n, row.shingles, row.empty) for row in rows if row.reason is None)
+        n, shingles, empty = next(valid, (0, 0, 0))
         skipped = {row.reason: row.n for row in rows if row.reason is not None}
-        if valid is None:
-            return Summary(0, 0, 0, skipped)
-        return Summary(valid.n, valid.shingles, valid.empty, skipped)
+        return Summary(n, shingles, empty, skipped)
 
     @cached_property
     def distinct_sets(self) -> "DataFrame":

@@ -42,8 +42,9 @@ def candidate_rows(buckets: "DataFrame") -> "DataFrame":
             {"free": f.lit(True), "free_n": f.col("n"), "free_shingles": f.col("shingles")}
         )
     free, number = f.col("free"), f.xxhash64("id")
-    of_free = _blocks(f.col("free_n"), f.col("free_shingles"))
-    of_others = _blocks(f.col("n") - f.col("free_n"), f.col("shingles") - f.col("free_shingles"))
+    of_free = count_blocks(f.col("free_n"), f.col("free_shingles"))
+    others = f.col("n") - f.col("free_n"), f.col("shingles") - f.col("free_shingles")
+    of_others = count_blocks(*others)
     block = f.when(free, f.pmod(number, of_free)).otherwise(of_free + f.pmod(number, of_others))
     last = of_free - 1 + f.when(free, of_others).otherwise(0)
     rows = buckets.withColumn("block", block)
@@ -77,11 +78,6 @@ def verified_pairs(rows: "DataFrame", sets: "DataFrame", recipe: Recipe) -> "Dat
     return _by_tile(joined).mapInArrow(partial(verified_rows, recipe), PAIRS)
 
 
-def is_cut(n: "Column", shingles: "Column") -> "Column":
-    """Return whether a bucket of n documents with so many shingles has several blocks."""
-    return _blocks(n, shingles) > 1
-
-
 def star_tiles(points: "DataFrame") -> "DataFrame":
     """Return tiles in which each centre is compared with its points, and points are not compared.
 
@@ -100,7 +96,8 @@ def star_tiles(points: "DataFrame") -> "DataFrame":
     )
 
 
-def _blocks(n: "Column", shingles: "Column") -> "Column":
+def count_blocks(n: "Column", shingles: "Column") -> "Column":
+    """Return the number of blocks of a bucket of n documents with so many shingles."""
     blocks = f.greatest(f.ceil(n / BLOCK_DOCUMENTS), f.ceil(shingles * 8 / BLOCK_BYTES))
     return blocks.cast("bigint")
 

@@ -5,7 +5,7 @@ only, so a task may run again anywhere.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -67,12 +67,10 @@ def json_rows(fields: RecordFields, max_bytes: int, rows: Batches) -> Batches:
     for batch in rows:
         found: list[tuple[bytes, bytes | None, bool, str | None, str | None]] = []
         for line, file in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if len(line) > max_bytes:
-                detail = f"{len(line)} bytes, --max-bytes is {max_bytes}"
-                row = unquote_to_bytes(file), None, False, str(Reason.TOO_LARGE), detail
-                found.append(row)
-                continue
             try:
+                if len(line) > max_bytes:
+                    detail = f"{len(line)} bytes, --max-bytes is {max_bytes}"
+                    raise RecordError(Reason.TOO_LARGE, detail)
                 record = parse_record(line, fields)
             except RecordError as error:
                 row = unquote_to_bytes(file), None, False, str(error.reason), error.detail
@@ -80,8 +78,7 @@ def json_rows(fields: RecordFields, max_bytes: int, rows: Batches) -> Batches:
             else:
                 found += [(*record, False, None, None)] if record is not None else []
         types = (pa.binary(), pa.binary(), pa.bool_(), pa.string(), pa.string())
-        columns = list(zip(*found, strict=True)) or [()] * len(types)
-        yield batch_of(DOCUMENTS, list(map(pa.array, columns, types)))
+        yield batch_of(DOCUMENTS, _columns_of(found, types))
 
 
 def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
@@ -93,8 +90,9 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
     """
     sketcher = Sketcher(recipe.sketch)
     binary, text = pa.binary(), pa.string()
+    types = (pa.int64(), pa.int64(), binary, binary, text, text)
     for ids, shingled in _shingled(recipe, documents):
-        n, sets = len(shingled.indices), shingled.sets
+        sets = shingled.sets
         data, ends = sets.values.view(np.uint8).data, (sets.offsets * 8).tolist()
         digests = [
             sha256(data[a:b]).digest() if b > a else None for a, b in itertools.pairwise(ends)
@@ -103,25 +101,11 @@ def sketch_rows(recipe: Recipe, documents: Batches) -> Batches:
         rows = [
             row.tobytes() if digest else None for row, digest in zip(keys, digests, strict=True)
         ]
-        columns = [
-            ids.take(pa.array(shingled.indices)),
-            pa.array(sets.sizes),
-            pa.array(digests, binary),
-            pa.array(rows, binary),
-            *(pa.nulls(n, text) for _ in range(2)),
-        ]
-        yield batch_of(SKETCHES, columns)
-        m = len(shingled.skipped)
-        if m:
-            indices, reasons, details = zip(*shingled.skipped, strict=True)
-            columns = [
-                ids.take(pa.array(indices, pa.int64())),
-                pa.array([0] * m, pa.int64()),
-                *(pa.nulls(m, binary) for _ in range(2)),
-                pa.array(list(map(str, reasons)), text),
-                pa.array(details, text),
-            ]
-            yield batch_of(SKETCHES, columns)
+        skipped = [(index, 0, None, None, str(why), more) for index, why, more in shingled.skipped]
+        made = zip(shingled.indices.tolist(), sets.sizes.tolist(), digests, rows, strict=True)
+        every = [*((*row, None, None) for row in made), *skipped]
+        indices, *columns = _columns_of(every, types)
+        yield batch_of(SKETCHES, [ids.take(indices), *columns])
 
 
 def set_rows(recipe: Recipe, documents: Batches) -> Batches:
@@ -224,6 +208,12 @@ def ragged(column: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     data = b"".join([values[offsets[0] : offsets[-1]].data for values, offsets in parts])
     sizes = np.concatenate([np.diff(offsets) for _, offsets in parts])
     return np.frombuffer(data, "<u8").astype(np.uint64, copy=False), offsets_of(sizes // 8)
+
+
+def _columns_of(rows: Sequence[tuple[Any, ...]], types: tuple[Any, ...]) -> list[Any]:
+    """Return rows as columns of these types of Arrow."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(types)
+    return list(map(pa.array, columns, types))
 
 
 def batch_of(schema: str, columns: list[Any]) -> Any:

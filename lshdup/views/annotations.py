@@ -58,8 +58,13 @@ class SharedPassage:
     b: Lines | None
 
 
+#: The passage of two documents of which none is known.
+NO_PASSAGE = SharedPassage(0, "", None, None)
+
+
 class PassageFinder:
-    """The longest passages of pairs of documents, which are read when a pair needs them.
+    """The longest passages of pairs of documents, which are read when a pair needs them. Ids and
+    bytes have none.
 
     lists : the documents, numbered from the first list to the last.
     params : how documents are cut into tokens.
@@ -69,16 +74,16 @@ class PassageFinder:
         self._lists, self._params = lists, params
         self._read_once = lru_cache(_KEPT)(self._read)
 
-    def find(self, a: int, b: int) -> SharedPassage | None:
-        """Find the longest passage of two documents; None if one cannot be read any more."""
+    def find(self, a: int, b: int) -> SharedPassage:
+        """Find the longest passage of two documents; NO_PASSAGE if one cannot be read any more."""
         left, right = self._read_once(a), self._read_once(b)
         if left is None or right is None:
-            return None
+            return NO_PASSAGE
         (of_a, before_a), (of_b, before_b) = left, right
         changes = align_tokens(of_a, of_b, self._params).changes
         alike = [change for change in changes if change.kind == ALIKE]
         if not alike:
-            return None
+            return NO_PASSAGE
         longest = max(alike, key=lambda change: change.tokens)
         start, end = _span(of_a, longest.a_start, longest.a_end)
         return SharedPassage(
@@ -93,7 +98,7 @@ class PassageFinder:
         has no lines.
         """
         documents, number = find_in_lists(self._lists, document)
-        if self._params.tokens == "ids":
+        if self._params.tokens == "ids" or self._params.of_bytes:
             return None
         batch = read_batch(documents, np.array([number]))
         every = list(range(len(batch.indices)))
@@ -139,12 +144,10 @@ class Place:
 
     name : as in listings.
     path : the file that it is in, from the top folder of its repository if it is in one.
-    lines : of the passage that both documents share; None if they are not known.
     """
 
     name: bytes
     path: bytes
-    lines: Lines | None
 
 
 @dataclass(frozen=True)
@@ -153,31 +156,27 @@ class Annotation:
 
     here : the document that is annotated, the newer one if that is known.
     other : the document that it resembles.
-    numbers : the other columns of the listing, for JSON.
-    likeness : these in words.
-    passage, tokens : the longest passage that both share; "" and 0 if it is not known.
+    numbers : the other columns of the listing.
+    longest : the longest passage that both share: a is `here`, b is `other`.
     prints : fingerprints of the texts of both, which do not depend on their names.
     """
 
     here: Place
     other: Place
     numbers: dict[str, Any]
-    likeness: str
-    passage: str
-    tokens: int
+    longest: SharedPassage
     prints: str
 
     def describe(self, other: str) -> str:
         """Return a sentence about the pair. other : the name of the other document."""
-        text = f"{printable(self.here.name)} is a near-duplicate of {other}: {self.likeness}"
-        if not self.tokens:
+        likeness, longest = describe_likeness(self.numbers), self.longest
+        text = f"{printable(self.here.name)} is a near-duplicate of {other}: {likeness}"
+        if not longest.tokens:
             return text
-        where = ""
-        if (lines := self.other.lines) is not None:
-            where = f", there in {_line_numbers(lines)}"
+        where = "" if longest.b is None else f", there in {_line_numbers(longest.b)}"
         return (
-            f"{text}; the longest passage of both has {count_of(self.tokens, 'token')}{where}: "
-            f"“{_shorten(self.passage)}”"
+            f"{text}; the longest passage of both has {count_of(longest.tokens, 'token')}{where}: "
+            f"“{_shorten(longest.text)}”"
         )
 
 
@@ -203,7 +202,7 @@ def github_lines(annotations: Iterable[Annotation], level: str) -> Iterator[byte
     level : error or warning.
     """
     for each in annotations:
-        lines = each.here.lines
+        lines = each.longest.a
         properties = {"file": printable(each.here.path)}
         if lines is not None:
             properties |= {"line": str(lines.start), "endLine": str(lines.end)}
@@ -251,7 +250,7 @@ def sarif_parts(annotations: Iterable[Annotation], level: str) -> Iterator[bytes
 
 
 def _result(annotation: Annotation, level: str) -> dict[str, Any]:
-    name = printable(annotation.other.name)
+    name, longest = printable(annotation.other.name), annotation.longest
     for mark in "\\[]":  # A link to the related location.
         name = name.replace(mark, f"\\{mark}")
     return {
@@ -259,19 +258,22 @@ def _result(annotation: Annotation, level: str) -> dict[str, Any]:
         "ruleIndex": 0,
         "level": level,
         "message": {"text": annotation.describe(f"[{name}](1)")},
-        "locations": [_location(annotation.here, annotation.passage)],
+        "locations": [_location(annotation.here, longest.a, longest.text)],
         "relatedLocations": [
-            {"id": 1, **_location(annotation.other), "message": {"text": "the other document"}}
+            {
+                "id": 1,
+                **_location(annotation.other, longest.b),
+                "message": {"text": "the other document"},
+            }
         ],
         "partialFingerprints": {"textsOfBoth/v1": annotation.prints},
         "properties": annotation.numbers,
     }
 
 
-def _location(place: Place, passage: str = "") -> dict[str, Any]:
+def _location(place: Place, lines: Lines | None, passage: str = "") -> dict[str, Any]:
     """Return a location. A file whose lines are not known is shown at its first one."""
     region: dict[str, Any] = {"startLine": 1}
-    lines = place.lines
     if lines is not None:
         region = {
             "startLine": lines.start,

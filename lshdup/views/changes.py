@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.ragged import offsets_of, ranges
+from lshdup.compare.scored_pairs import contains
 from lshdup.kernels import differences as kernels
 
 ALIKE, REMOVED, ADDED = "alike", "removed", "added"
@@ -22,6 +23,7 @@ MOVED_AWAY, MOVED_HERE = "moved away", "moved here"
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 #: A gap of _SMALL comparisons is aligned at once, a gap of _LARGE comparisons if it has no anchor.
 _SMALL, _LARGE = 1 << 12, 1 << 20
@@ -84,22 +86,30 @@ def find_changes(
     >>> [tuple(change) for change in find_changes(numbers, numbers[[0, 1, 3]], 3, 8)]
     [('alike', 0, 2, 0, 2), ('removed', 2, 3, 2, 2), ('alike', 3, 4, 2, 3)]
     """
-    found = _find_blocks(a, b, _Gap(0, len(a), 0, len(b)), passage)
-    blocks = _remove_crumbs(_join(found), len(a), len(b), least or moved)
-    around = pairwise([_Block(0, 0, 0), *blocks, _Block(len(a), len(b), 0)])
+    found = _join(_find_blocks(a, b, _Gap(0, len(a), 0, len(b)), passage))
+    end = _Block(len(a), len(b), 0)
+    blocks = [*_remove_crumbs(found, end, least or moved), end]
+    around = pairwise([_Block(0, 0, 0), *blocks])
     gaps = [_Gap(x.a + x.size, y.a, x.b + x.size, y.b) for x, y in around]
     away, here = _find_moved(a, b, gaps, moved)
     changes: list[Change] = []
-    for gap, block in zip(gaps, [*blocks, _Block(len(a), len(b), 0)], strict=True):
-        for start, end, has_moved in _stretches(away, gap.a, gap.a_end):
-            changes.append(Change(MOVED_AWAY if has_moved else REMOVED, start, end, gap.b, gap.b))
-        for start, end, has_moved in _stretches(here, gap.b, gap.b_end):
-            kind = MOVED_HERE if has_moved else ADDED
-            changes.append(Change(kind, gap.a_end, gap.a_end, start, end))
+    for gap, block in zip(gaps, blocks, strict=True):
+        changes += _describe_gap(gap, away, here)
         if block.size:
             ends = block.a + block.size, block.b + block.size
             changes.append(Change(ALIKE, block.a, ends[0], block.b, ends[1]))
     return changes
+
+
+def _describe_gap(gap: _Gap, away: Flags, here: Flags) -> Iterator[Change]:
+    """Yield what is removed or added in a gap; or has moved.
+
+    away, here : bool arrays of shape (n_tokens,), whether a token of a, and of b, has moved.
+    """
+    for start, end, has_moved in _stretches(away, gap.a, gap.a_end):
+        yield Change(MOVED_AWAY if has_moved else REMOVED, start, end, gap.b, gap.b)
+    for start, end, has_moved in _stretches(here, gap.b, gap.b_end):
+        yield Change(MOVED_HERE if has_moved else ADDED, gap.a_end, gap.a_end, start, end)
 
 
 def split_hunks(changes: list[Change], context: int) -> Iterator[list[Change] | int]:
@@ -166,7 +176,7 @@ def match_places(values: U64, others: U64, at: I64) -> I64:
 
 
 def gather_passages(
-    passages: list[Change], in_a: NDArray[np.bool_], in_b: NDArray[np.bool_], context: int
+    passages: list[Change], in_a: Flags, in_b: Flags, context: int
 ) -> Iterator[list[Change]]:
     """Yield hunks of passages that follow each other in both texts, with the tokens between them
     and around them. These are removed or added; or moved, if they are in another passage.
@@ -175,25 +185,20 @@ def gather_passages(
     in_a, in_b : bool arrays of shape (n_tokens,), whether a token is in any passage.
     context : tokens that stay around a hunk; twice as many stay between passages.
     """
-
-    def describe(a: int, a_end: int, b: int, b_end: int) -> Iterator[Change]:
-        for start, end, is_moved in _stretches(in_a, a, a_end):
-            yield Change(MOVED_AWAY if is_moved else REMOVED, start, end, b, b)
-        for start, end, is_moved in _stretches(in_b, b, b_end):
-            yield Change(MOVED_HERE if is_moved else ADDED, a_end, a_end, start, end)
-
     hunk: list[Change] = []
     for passage, following in zip_longest(passages, passages[1:]):
         _, a, a_end, b, b_end = passage
-        hunk = hunk or [*describe(max(0, a - context), a, max(0, b - context), b)]
+        before = _Gap(max(0, a - context), a, max(0, b - context), b)
+        hunk = hunk or [*_describe_gap(before, in_a, in_b)]
         hunk.append(passage)
         if following is not None:
             gaps = following.a_start - a_end, following.b_start - b_end
             if min(gaps) >= 0 and max(gaps) <= 2 * context:
-                hunk += describe(a_end, following.a_start, b_end, following.b_start)
+                between = _Gap(a_end, following.a_start, b_end, following.b_start)
+                hunk += _describe_gap(between, in_a, in_b)
                 continue
         ends = min(len(in_a), a_end + context), min(len(in_b), b_end + context)
-        yield [*hunk, *describe(a_end, ends[0], b_end, ends[1])]
+        yield [*hunk, *_describe_gap(_Gap(a_end, ends[0], b_end, ends[1]), in_a, in_b)]
         hunk = []
 
 
@@ -221,16 +226,15 @@ def _split_gap(a: U64, b: U64, gap: _Gap, passage: int) -> Iterator[_Block]:
             anchors = _find_anchors(left, right, 1)
     if anchors:
         at_a, at_b = gap.a, gap.b
-        for anchor in anchors:
+        for anchor in [*anchors, _Block(len(left), len(right), 0)]:
             start_a, start_b = gap.a + anchor.a, gap.b + anchor.b
             overlap = max(at_a - start_a, at_b - start_b, 0)  # each stands once on both sides
             block = _Block(start_a + overlap, start_b + overlap, anchor.size - overlap)
             between = _Gap(at_a, block.a, at_b, block.b, gap.depth + 1)
             yield from _find_blocks(a, b, between, passage)
-            yield block
+            if block.size:
+                yield block
             at_a, at_b = block.a + block.size, block.b + block.size
-        last = _Gap(at_a, gap.a_end, at_b, gap.b_end, gap.depth + 1)
-        yield from _find_blocks(a, b, last, passage)
     elif steps <= _LARGE:
         matches = np.empty(2 * min(len(left), len(right)), np.int64)
         left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
@@ -295,28 +299,26 @@ def count_common(left: U64, right: U64) -> int:
     return int(different[0]) if len(different) else n
 
 
-def _join(blocks: Iterator[_Block]) -> Iterator[_Block]:
-    """Yield the blocks, with touching blocks joined."""
-    last = None
+def _join(blocks: Iterator[_Block]) -> list[_Block]:
+    """Return the blocks, with touching blocks joined."""
+    joined: list[_Block] = []
     for block in blocks:
-        if last is not None and (last.a + last.size, last.b + last.size) == (block.a, block.b):
-            last = _Block(last.a, last.b, last.size + block.size)
+        last = joined[-1] if joined else _Block(0, 0, 0)
+        if (last.a + last.size, last.b + last.size) == (block.a, block.b):
+            joined[-1:] = [_Block(last.a, last.b, last.size + block.size)]
         else:
-            if last is not None:
-                yield last
-            last = block
-    if last is not None:
-        yield last
+            joined.append(block)
+    return joined
 
 
-def _remove_crumbs(blocks: Iterator[_Block], n: int, m: int, most: int) -> list[_Block]:
+def _remove_crumbs(blocks: list[_Block], end: _Block, most: int) -> list[_Block]:
     """Return the blocks without crumbs: words that any two texts have in common.
 
     A crumb has fewer than `most` tokens and is short beside the changes on both sides.
+    end : where both texts end.
     """
     solid: list[_Block] = []
-    every = [*blocks, _Block(n, m, 0)]
-    for block, following in pairwise(every):
+    for block, following in pairwise([*blocks, end]):
         last = solid[-1] if solid else _Block(0, 0, 0)
         before = max(block.a - last.a, block.b - last.b) - last.size
         after = max(following.a - block.a, following.b - block.b) - block.size
@@ -338,13 +340,8 @@ def _find_moved(
     (at_a, of_a), (at_b, of_b) = (
         _windows_within(tokens, side, size) for tokens, side in ((a, removed), (b, added))
     )
-    away, here = at_a[is_in(of_a, of_b)], at_b[is_in(of_b, of_a)]
+    away, here = at_a[contains(np.sort(of_b), of_a)], at_b[contains(np.sort(of_a), of_b)]
     return cover(len(a), away, size), cover(len(b), here, size)
-
-
-def is_in(hashes: U64, others: U64) -> NDArray[np.bool_]:
-    """Return which hashes are among others. The table of NumPy 2.0 overflows on 64 bits."""
-    return np.isin(hashes, others, kind="sort")
 
 
 def _windows_within(tokens: U64, stretches: list[tuple[int, int]], size: int) -> tuple[I64, U64]:

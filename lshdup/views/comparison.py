@@ -28,7 +28,6 @@ from lshdup.views.changes import (
     cover,
     find_changes,
     gather_passages,
-    is_in,
     match_places,
     split_hunks,
 )
@@ -66,10 +65,6 @@ class Alignment:
     b: LocatedText
     changes: list[Change]
 
-    def count(self, kind: str) -> int:
-        """Return the number of tokens of a kind of change."""
-        return sum(change.tokens for change in self.changes if change.kind == kind)
-
     def side(self, change: Change, *, of_b: bool = False) -> tuple[LocatedText, int, int]:
         """Return the text that has a change, and its tokens there: a, if both have it, or b."""
         if of_b or change.a_start == change.a_end:
@@ -94,13 +89,13 @@ class SharedTexts(Alignment):
 
     def hunks(self, context: int) -> Iterator[list[Change]]:
         """Yield the passages, and what stands around them, the hunks that share most first."""
-        found = list(gather_passages(self.changes, self.in_a, self.in_b, context))
-        return iter(sorted(found, key=lambda hunk: -count_shared(hunk)))
+        found = gather_passages(self.changes, self.in_a, self.in_b, context)
+        yield from sorted(found, key=lambda hunk: -count_tokens(hunk))
 
 
-def count_shared(hunk: list[Change]) -> int:
-    """Return the number of tokens of a hunk that are alike."""
-    return sum(change.tokens for change in hunk if change.kind == ALIKE)
+def count_tokens(changes: list[Change], kind: str = ALIKE) -> int:
+    """Return the number of tokens of a kind of change."""
+    return sum(change.tokens for change in changes if change.kind == kind)
 
 
 @dataclass(frozen=True)
@@ -209,7 +204,7 @@ def find_shared(
     shared = np.intersect1d(a.elements, b.elements)
     if shingle_filter is not None:
         shared = shared[~contains(shingle_filter.shingles, shared)]
-    at, of_b = (np.flatnonzero(is_in(each.elements, shared)) for each in (a, b))
+    at, of_b = (np.flatnonzero(contains(shared, each.elements)) for each in (a, b))
     there = match_places(a.elements, b.elements, at)
     begins, places = a.begins[at], b.begins[there]
     follows = (np.diff(at) == 1) & (np.diff(there) == 1) & (np.diff(begins) == np.diff(places))
@@ -349,7 +344,7 @@ def describe_places(texts: Alignment, hunk: list[Change], noun: str) -> str:
         lines = find_line(text, first), find_line(text, last)
         places.append("lines {:,} to {:,}" if lines[0] < lines[1] else "line {:,}")
         places[-1] = places[-1].format(*lines)
-    return f"{places[0]} of A, {places[1]} of B: {count_of(count_shared(hunk), noun)} shared"
+    return f"{places[0]} of A, {places[1]} of B: {count_of(count_tokens(hunk), noun)} shared"
 
 
 def _find_border(located: LocatedText, token: int) -> int:

@@ -15,7 +15,7 @@ from lshdup.base.wording import printable
 from lshdup.shingling.inspection import LocatedText
 from lshdup.views.changes import ADDED, ALIKE, MOVED_AWAY, MOVED_HERE, REMOVED, count_common
 from lshdup.views.comparison import Alignment, SharedTexts, describe_places, extract_passage
-from lshdup.views.terminal import NOUNS
+from lshdup.views.terminal import CONTEXT, NOUNS
 
 #: A stretch of two texts: a sign and the text. The signs are "=" for both texts, "-" and "+" for
 #: the first and the second, "<" and ">" for moved text of the first and the second. Other signs are
@@ -37,12 +37,6 @@ _LONGEST, _LONGEST_STRETCH = 12_000, 4_000
 
 #: The most variants of a group, and characters of one.
 _VARIANTS, _LONGEST_VARIANT = 200, 400
-
-#: Tokens around a difference, and around a variant.
-_CONTEXT = {"word": (12, 6), "symbols": (20, 10), "char": (60, 30), "terms": (12, 6)}
-
-#: Start and end of a passage of the kept document, and of what a member has instead, in tokens.
-_Edit = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -68,13 +62,11 @@ class Differences:
     variants : by kept document: (before, passage, after, text, members), from the beginning to the
         end of the kept document, and the most frequent of a passage first.
     without : why a pair has no segments; under None for all other pairs.
-    size : bytes of all texts, about.
     """
 
     segments: dict[tuple[int, int], list[Segment]] = dataclasses.field(default_factory=dict)
     variants: dict[int, list[Alternative]] = dataclasses.field(default_factory=dict)
     without: dict[tuple[int, int] | None, str] = dataclasses.field(default_factory=dict)
-    size: int = 0
 
 
 def find_differences(
@@ -95,7 +87,7 @@ def find_differences(
     room : the most bytes of all texts, about.
     """
     found = Differences(without={None: f"more than --differences {most}"})
-    context, around = _CONTEXT[params.tokens]
+    context = CONTEXT[params.tokens]
     seen: set[frozenset[int]] = set()
     for kept, members in groups:
         a, collector, compared = read(kept), VariantCollector(), 0
@@ -109,8 +101,8 @@ def find_differences(
                 continue
             texts = align(a, b)
             segments = list(_find_segments(texts, context, NOUNS[params.tokens]))
-            found.size += _size_of(text for _, *every in segments for text in every)
-            if found.size > room:
+            room -= _size_of(text for _, *every in segments for text in every)
+            if room < 0:
                 found.without[None] = "the page would be too large; --differences N takes N"
                 is_full = True
                 break
@@ -120,8 +112,8 @@ def find_differences(
             run.progress("passages", len(found.segments), most)
         if compared > 1 and not isinstance(a, str):
             variants = collector.variants()[:_VARIANTS]
-            found.variants[kept] = [_alternative(a, each, around) for each in variants]
-            found.size += _size_of(chain.from_iterable(found.variants[kept]))
+            found.variants[kept] = [_alternative(a, each, context // 2) for each in variants]
+            room -= _size_of(chain.from_iterable(found.variants[kept]))
         if is_full:
             break
     return found
@@ -131,16 +123,15 @@ class VariantCollector:
     """The variants of one kept document, collected member by member."""
 
     def __init__(self) -> None:
-        self._texts: dict[tuple[int, int, bytes], str] = {}
-        self._members: dict[tuple[int, int, bytes], list[int]] = {}
+        self._found: dict[tuple[int, int, bytes], tuple[str, list[int]]] = {}
 
     def add(self, position: int, texts: Alignment) -> None:
         """Add a member by its alignment with the kept document."""
         for start, end, b_start, b_end in _list_edits(texts):
             key = start, end, texts.b.tokens[b_start:b_end].tobytes()
-            if key not in self._texts:
-                self._texts[key] = extract_passage(texts.b, b_start, b_end)
-            self._members.setdefault(key, []).append(position)
+            if key not in self._found:
+                self._found[key] = extract_passage(texts.b, b_start, b_end), []
+            self._found[key][1].append(position)
 
     def variants(self) -> list[Variant]:
         """Return the variants in the order of the kept document, the most frequent first.
@@ -150,13 +141,15 @@ class VariantCollector:
         place and added in another.
         """
         found = (
-            Variant(*key[:2], text, tuple(self._members[key])) for key, text in self._texts.items()
+            Variant(start, end, text, tuple(members))
+            for (start, end, _), (text, members) in self._found.items()
         )
         return sorted(found, key=lambda each: (each.start, each.end, -len(each.members), each.text))
 
 
-def _list_edits(texts: Alignment) -> Iterator[_Edit]:
-    """Yield the passages of a that b has otherwise, each as far to the right as it can stand.
+def _list_edits(texts: Alignment) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the passages of a that b has otherwise, each as far to the right as it can stand: its
+    start and end in tokens, and those of what b has instead.
 
     Where a repeated word is added or removed there are several places to say so: one is chosen, so
     that equal edits of two documents look equal.

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 from os.path import commonprefix
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from lshdup.base.run import Run
 from lshdup.passages.finding import Passages, TokenRuns
 from lshdup.shingling.inspection import RunLocator, locate_tokens
 from lshdup.shingling.shingler import decode_batch
-from lshdup.sources.document_list import DocumentList
+from lshdup.sources.document_list import DocumentList, split_by_list
 from lshdup.sources.records import Kind
 from lshdup.sources.text_batches import batches, read_batch
 from lshdup.text.decoding import Text, find_offsets
@@ -74,22 +74,6 @@ class Places:
         return starts, ends, [SCOPES[each] for each in self.scopes.tolist()]
 
 
-class _Runs(NamedTuple):
-    """Runs of tokens of a batch: their numbers, tokens, and columns as of `locate_places`."""
-
-    numbers: I64
-    first: I64
-    sizes: I64
-    texts: NDArray[np.bool_]
-    before: I64
-    behind: I64
-
-    def take(self, some: slice | I64) -> "_Runs":
-        """Return some of the runs."""
-        columns: tuple[Any, ...] = self
-        return _Runs(*(column[some] for column in columns))
-
-
 def locate_places(
     run: Run,
     lists: Sequence[DocumentList],
@@ -126,33 +110,30 @@ def locate_places(
     n = len(runs)
     starts, ends = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     found = Places(starts, ends, np.zeros(n, np.uint8), np.full(n, None, object), {})
-    extents = np.zeros((2, n), np.int64) if around is None else around
-    every = _Runs(np.arange(n), runs.first, runs.sizes, texts, *extents)
     order = np.argsort(runs.documents, kind="stable")
     numbers, counts = distinct(runs.documents)
     cuts = offsets_of(counts)[:-1]
-    bases = offsets_of(np.array([len(each) for each in lists], np.int64))
     own = threading.local()
 
-    def work(task: tuple[int, I64]) -> int:
-        side, indices = task
+    def work(documents: DocumentList, base: int, indices: I64) -> int:
         if not hasattr(own, "placer"):
-            to_cut = around is not None
-            own.placer = _Placer(found, RunLocator(params), params, most, to_cut, edges)
+            locator = RunLocator(params)
+            own.placer = _Placer(found, locator, params, runs, texts, most, around, edges)
             own.buffer = Buffer()
-        batch = read_batch(lists[side], indices, own.buffer)
-        at = np.searchsorted(numbers, bases[side] + batch.indices)
-        of_batch = every.take(order[ranges(cuts[at], counts[at])])
-        own.placer.place(batch, of_batch, offsets_of(counts[at]), lists[side])
+        batch = read_batch(documents, indices, own.buffer)
+        at = np.searchsorted(numbers, base + batch.indices)
+        of_batch = order[ranges(cuts[at], counts[at])]
+        own.placer.place(batch, of_batch, offsets_of(counts[at]), documents)
         return len(indices)
 
-    tasks = []
-    for side, each in enumerate(lists):
-        low, high = np.searchsorted(numbers, bases[side : side + 2])
-        tasks += [(side, some) for some in batches(run, each, numbers[low:high] - bases[side])]
+    tasks = [
+        (documents, base, some)
+        for documents, base, mine in split_by_list(lists, numbers)
+        for some in batches(run, documents, mine)
+    ]
     done = 0
     with ThreadPoolExecutor(run.jobs) as pool:
-        for read in pool.map(work, tasks):
+        for read in pool.map(work, *zip(*tasks, strict=True)):
             done += read
             run.progress("places", done, len(numbers))
     return found
@@ -163,74 +144,75 @@ class _Placer:
     """Locates the runs of batches of documents on one thread. Parameters : as of `locate_places`.
 
     found : where the places are noted.
-    to_cut : whether the runs are to be cut.
     """
 
     found: Places
     locator: RunLocator
     params: ShingleParams
+    runs: TokenRuns
+    texts: NDArray[np.bool_]
     most: int | None
-    to_cut: bool
+    around: I64 | None
     edges: bool
 
-    def place(self, batch: TextBatch, runs: _Runs, bounds: I64, documents: DocumentList) -> None:
-        """Locate the runs of a batch.
+    def place(self, batch: TextBatch, some: I64, bounds: I64, documents: DocumentList) -> None:
+        """Locate some of the runs, those of a batch.
 
         bounds : the runs of document d are bounds[d] … bounds[d + 1] - 1.
         documents : the list that the batch is of.
         """
         is_section = (documents.kinds_of(batch.indices[:1]) >= Kind.SECTION).any()
         scope = SCOPES.index("field" if batch.is_text and not is_section else "bytes")
-        is_plain = self._place_plain(batch, runs, bounds, scope)
+        is_plain = self._place_plain(batch, some, bounds, scope)
         others = np.flatnonzero(~is_plain).tolist()
         for at, text in decode_batch(batch, others, self.params, documents.formats):
-            some = runs.take(slice(bounds[at], bounds[at + 1]))
-            self._place_decoded(batch.content(at), text, some, scope)
+            of_text = some[bounds[at] : bounds[at + 1]]
+            self._place_decoded(batch.content(at), text, of_text, scope)
 
     def _place_plain(
-        self, batch: TextBatch, runs: _Runs, bounds: I64, scope: int
+        self, batch: TextBatch, some: I64, bounds: I64, scope: int
     ) -> NDArray[np.bool_]:
         """Locate the runs of documents that are plain text, and return which ones are."""
-        columns = batch, bounds, runs.first, runs.sizes
-        starts, ends, is_plain = self.locator.locate(*columns, alone=self.to_cut)
+        first, sizes, to_cut = self.runs.first[some], self.runs.sizes[some], self.around is not None
+        starts, ends, is_plain = self.locator.locate(batch, bounds, first, sizes, alone=to_cut)
         of = np.repeat(np.arange(len(batch.starts)), np.diff(bounds))
         nexts, lasts = np.full((2, len(starts)), -1, np.int64)
         if self.edges:
-            beside = runs.first + runs.sizes, np.maximum(runs.first - 1, 0)
-            one = np.ones_like(runs.first)
+            beside = first + sizes, np.maximum(first - 1, 0)
+            one = np.ones_like(first)
             nexts = self.locator.locate(batch, bounds, beside[0], one, alone=False)[0]
             lasts = self.locator.locate(batch, bounds, beside[1], one, alone=False)[1]
         nexts = np.where(nexts < 0, batch.lengths[of], nexts)
-        lasts = np.where(runs.first == 0, 0, np.maximum(lasts, 0))
+        lasts = np.where(first == 0, 0, np.maximum(lasts, 0))
         there = np.flatnonzero(starts >= 0)
-        bases, runs = batch.starts[of[there]], runs.take(there)
+        bases, some = batch.starts[of[there]], some[there]
         starts, ends = bases + starts[there], bases + ends[there]
         beside = bases + lasts[there], bases + nexts[there]
-        starts, ends = self._note(runs, batch.text, bases, starts, ends, *beside)
-        self._keep(runs, starts - bases, ends - bases, scope)
+        starts, ends = self._note(some, batch.text, bases, starts, ends, *beside)
+        self._keep(some, starts - bases, ends - bases, scope)
         return is_plain
 
-    def _place_decoded(self, raw: bytes, text: Text, runs: _Runs, scope: int) -> None:
+    def _place_decoded(self, raw: bytes, text: Text, some: I64, scope: int) -> None:
         """Locate the runs of one document. raw : its bytes, of which `scope` says what they are."""
         located = locate_tokens(text.utf8, self.params)
-        runs = runs.take(np.flatnonzero(runs.first + runs.sizes <= len(located.starts)))
-        first, last = runs.first, runs.first + runs.sizes - 1
+        some = some[self.runs.first[some] + self.runs.sizes[some] <= len(located.starts)]
+        first, last = self.runs.first[some], self.runs.first[some] + self.runs.sizes[some] - 1
         starts, ends = located.starts[first], located.ends[last]
         nexts, lasts = np.append(located.starts, len(located.text)), np.append(0, located.ends)
         nexts, lasts = nexts[last + 1], lasts[first]
-        if self.to_cut:
+        if self.around is not None:
             starts = np.maximum(starts, lasts)
             ends = np.maximum(starts, np.minimum(ends, nexts))
         shown = np.frombuffer(text.utf8, np.uint8)
-        starts, ends = self._note(runs, shown, np.zeros_like(starts), starts, ends, lasts, nexts)
+        starts, ends = self._note(some, shown, np.zeros_like(starts), starts, ends, lasts, nexts)
         offsets = find_offsets(raw, text, np.concatenate([starts, ends]))
         if offsets is not None:
             starts, ends = np.split(offsets, 2)
-        self._keep(runs, starts, ends, SCOPES.index("text") if offsets is None else scope)
+        self._keep(some, starts, ends, SCOPES.index("text") if offsets is None else scope)
 
     def _note(
         self,
-        runs: _Runs,
+        some: I64,
         text: NDArray[np.uint8],
         bases: I64,
         starts: I64,
@@ -248,24 +230,25 @@ class _Placer:
             opening = opening_characters(_decode(text[lasts[at] : starts[at]], "replace"))
             closing = closing_characters(_decode(text[ends[at] : nexts[at]], "replace"))
             if opening or closing:
-                self.found.edges[int(runs.numbers[at])] = opening, closing
+                self.found.edges[int(some[at])] = opening, closing
         starts, ends = starts.copy(), ends.copy()
-        for at in np.flatnonzero((runs.behind > 0) | (runs.before > 0)).tolist():
-            start = starts[at] - runs.before[at]
-            before = text[max(start - _MOST_BYTES, bases[at]) : start]
-            if not _ends_in_word(_decode(before, "ignore")):
-                starts[at], ends[at] = start, ends[at] + runs.behind[at]
-        for at in np.flatnonzero(runs.texts).tolist():
+        if self.around is not None:
+            befores, behinds = self.around[:, some]
+            for at in np.flatnonzero((behinds > 0) | (befores > 0)).tolist():
+                start = starts[at] - befores[at]
+                before = text[max(start - _MOST_BYTES, bases[at]) : start]
+                if not _ends_in_word(_decode(before, "ignore")):
+                    starts[at], ends[at] = start, ends[at] + behinds[at]
+        for at in np.flatnonzero(self.texts[some]).tolist():
             end = ends[at] if self.most is None else min(ends[at], starts[at] + self.most)
             words = visible_text(text[starts[at] : end].tobytes())
-            self.found.texts[int(runs.numbers[at])] = words.decode("utf-8", "ignore")
+            self.found.texts[some[at]] = words.decode("utf-8", "ignore")
         return starts, ends
 
-    def _keep(self, runs: _Runs, starts: I64, ends: I64, scope: int) -> None:
+    def _keep(self, some: I64, starts: I64, ends: I64, scope: int) -> None:
         """Keep the places of runs."""
-        found = self.found
-        found.starts[runs.numbers], found.ends[runs.numbers] = starts, ends
-        found.scopes[runs.numbers] = scope
+        self.found.starts[some], self.found.ends[some] = starts, ends
+        self.found.scopes[some] = scope
 
 
 def measure_edges(

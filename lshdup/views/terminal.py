@@ -24,6 +24,7 @@ from lshdup.views.comparison import (
     Alignment,
     SharedTexts,
     Span,
+    count_tokens,
     describe_places,
     extract_line,
     extract_passage,
@@ -117,9 +118,9 @@ def summarize(texts: Alignment, noun: str) -> str:
             for shared in (texts.in_a, texts.in_b)
         )
         return f"{of_a} of A, {of_b} of B are in common passages"
-    counts = {kind: texts.count(kind) for kind in (REMOVED, ADDED, MOVED_HERE)}
+    counts = {kind: count_tokens(texts.changes, kind) for kind in (REMOVED, ADDED, MOVED_HERE)}
     parts = [f"{count:,} {kind}" for kind, count in counts.items() if count]
-    alike = f"{count_of(texts.count(ALIKE), noun)} alike"
+    alike = f"{count_of(count_tokens(texts.changes), noun)} alike"
     return ", ".join([alike, *parts]).replace(MOVED_HERE, "moved")
 
 

@@ -17,7 +17,7 @@ from lshdup.base.wording import decimal
 from lshdup.shingling.inspection import locate_shingles
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.views.changes import ALIKE, MOVED_AWAY, MOVED_HERE
-from lshdup.views.comparison import compare, count_shared, find_shared
+from lshdup.views.comparison import compare, count_tokens, find_shared
 from tests.conftest import RUN, write_files
 from tests.documents import list_tokens
 from tests.reference import reached, shingle_list
@@ -72,7 +72,7 @@ def test_hunks_have_each_passage_once_and_say_what_stands_around_it(one, other, 
     hunks = list(found.hunks(context))
     passages = [each for hunk in hunks for each in hunk if each.kind == ALIKE]
     assert Counter(passages) == Counter(found.changes)
-    assert [count_shared(hunk) for hunk in hunks] == sorted(map(count_shared, hunks), reverse=True)
+    assert [count_tokens(hunk) for hunk in hunks] == sorted(map(count_tokens, hunks), reverse=True)
     for hunk in hunks:
         for first, second in pairwise(hunk):
             assert (first.a_end, first.b_end) == (second.a_start, second.b_start)

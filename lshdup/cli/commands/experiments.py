@@ -369,7 +369,7 @@ def curve(ctx: click.Context, options: CurveOptions) -> int:
     if options.plot is not None:
         from lshdup.evaluation.plots import draw_curve
 
-        draw_curve(options.plot, [(b, r)], params.threshold)
+        draw_curve(options.plot, b, r, params.threshold)
     return console.exit_code()
 
 

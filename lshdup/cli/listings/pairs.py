@@ -173,11 +173,10 @@ def describe_size(lists: Sequence[DocumentList], total: int) -> str:
 
 def _find(listing: Listing, columns: Columns) -> "Iterator[Annotation]":
     """Yield the pairs with the longest passage of each."""
-    from lshdup.views.annotations import Annotation, PassageFinder, Place, describe_likeness
+    from lshdup.views.annotations import Annotation, PassageFinder, Place
 
     lists, texts = listing.opened.lists, listing.opened.sides.prints.text_prints
     finder = PassageFinder(lists, listing.opened.here.shingle)
-    of_bytes = listing.opened.here.shingle.of_bytes
     times = None if listing.times is None else listing.times()
     pairs = (pair for piece in listing.pieces() for pair in zip(*map(list, piece[:2]), strict=True))
     rows = (row for piece in list_rows(listing) for row in zip(*piece, strict=True))
@@ -188,15 +187,11 @@ def _find(listing: Listing, columns: Columns) -> "Iterator[Annotation]":
         if times is None or times[pair[1]] >= times[pair[0]]:
             named.reverse()
         (here, here_name), (other, other_name) = named
-        found = None if of_bytes else finder.find(here, other)
-        lines = (None, None) if found is None else (found.a, found.b)
         yield Annotation(
-            Place(here_name, _path(lists, here), lines[0]),
-            Place(other_name, _path(lists, other), lines[1]),
+            Place(here_name, _path(lists, here)),
+            Place(other_name, _path(lists, other)),
             numbers,
-            describe_likeness(numbers),
-            "" if found is None else found.text,
-            0 if found is None else found.tokens,
+            finder.find(here, other),
             "-".join(sorted(f"{int(texts[each]):016x}" for each in pair)),
         )
 
