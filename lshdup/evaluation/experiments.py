@@ -226,17 +226,17 @@ def band_accuracy(
             false_negatives, apart = (is_near & ~shares).sum(1), (is_other & ~shares).sum(1)
             false_positives = (shares & ~is_near).sum(1)
             experiment.run.progress("bands", done, len(bands))
-            half, n = significant(half_point_estimate(b, plan.rows)), len(drawn)
+            half, m = significant(half_point_estimate(b, plan.rows)), len(drawn)
             yield BandAccuracy(
-                sketch.scheme, sketch.perms, b, plan.rows, half, n,
+                sketch.scheme, sketch.perms, b, plan.rows, half, m,
                 float(is_near.sum(1).mean()),
                 *_bound_mean((shares & is_near).sum(1)),
-                significant((chance * is_near).sum() / n),
+                significant((chance * is_near).sum() / m),
                 *_bound_mean(false_positives),
-                significant((chance * ~is_near).sum() / n),
+                significant((chance * ~is_near).sum() / m),
                 float(false_positives.sum() / max(1, shares.sum())),
                 float(false_negatives.mean()),
-                significant(((1.0 - chance) * is_near).sum() / n),
+                significant(((1.0 - chance) * is_near).sum() / m),
                 float(false_negatives.sum() / max(1, apart.sum())),
             )  # fmt: skip
 

@@ -160,6 +160,16 @@ def test_band_accuracy_counts_what_loops_count(buckets):
     assert result.found_low <= result.found <= result.found_high
 
 
+def test_bands_of_several_signatures_are_measured_one_by_one():
+    ragged, _ = collection_of(some_sets(40, 8))
+    sketches = [SketchParams("fast", perms, 3) for perms in (60, 80)]
+    one, two, both = (
+        list(experiments.band_accuracy(Experiment(RUN, ragged, some), [10], 0.6, 15, None, 0))
+        for some in (sketches[:1], sketches[1:], sketches)
+    )
+    assert both == one + two
+
+
 def test_band_expectations_are_met_on_average():
     """Over many seeds, found and false positives are what the S-curve says."""
     ragged, _ = collection_of(some_sets(40, 8))
