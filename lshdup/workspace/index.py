@@ -54,15 +54,10 @@ class IndexedCollection:
 
 
 def load_or_build_index(
-    run: Workspace,
-    request: Request,
-    *,
-    save: bool = False,
-    verify: bool = True,
-    pairs: PairParams | None = None,
+    run: Workspace, request: Request, *, save: bool = False, verify: bool = True
 ) -> IndexedCollection:
     """`lshdup index`, and how `query` begins: load the band table, or build it. As `indexing`."""
-    with indexing(run, request, save=save, verify=verify, pairs=pairs) as indexed:
+    with indexing(run, request, save=save, verify=verify) as indexed:
         return indexed
 
 
