@@ -2,7 +2,6 @@
 again.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -32,43 +31,28 @@ _NO_ROWS = np.zeros(0, np.int64)
 def find_unchanged(run: Run, old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     """Return for each new document the same old one, or -1: int64 array.
 
-    The same is a document with the same name, size, time and location.
+    The same is a document with the same name, size and time in the same place: a whole file, or the
+    same part of one, read the same way.
     """
     arrays = run.arrays
     if not len(old) or (old.parts is None and not new.are_paths()):
         return arrays.full(len(new), -1, np.int64)
     rows = old.names.match(new.names, arrays)
-    has_same_location = _compare_locations(old, new)
-
-    def unchanged(some: slice) -> NDArray[np.int64]:
-        mine, theirs = rows_of(some), rows[some]
-        same = (theirs >= 0) & (old.sizes[theirs] == new.sizes[some])
-        same &= old.mtimes[theirs] == new.mtimes[some]
-        same &= has_same_location(mine, theirs)
-        return np.where(same, theirs, -1)
-
-    return arrays.compute(len(new), np.int64, unchanged)
-
-
-def _compare_locations(
-    old: DocumentList, new: DocumentList
-) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
-    """Return the function that tells of new and old documents (int64 arrays of shape (m,)) whether
-    each is in the same place: a whole file, or the same part, read the same way.
-    """
     same_fields = old.record_fields == new.record_fields
     are_same = new.parts.same_as(old.parts) if old.parts and new.parts else None
 
-    def compare(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        before, now = old.kinds_of(theirs), new.kinds_of(mine)
-        same: NDArray[np.bool_] = before == now
-        parts = np.flatnonzero(same & (now != Kind.FILE))
+    def unchanged(some: slice) -> NDArray[np.int64]:
+        mine, theirs = rows_of(some), rows[some]
+        kinds = new.kinds_of(mine)
+        same = (theirs >= 0) & (old.sizes[theirs] == new.sizes[some])
+        same &= (old.mtimes[theirs] == new.mtimes[some]) & (old.kinds_of(theirs) == kinds)
+        parts = np.flatnonzero(same & (kinds != Kind.FILE))
         if are_same is not None and len(parts):
             there = are_same(mine[parts], theirs[parts])
-            same[parts] = there & ((now[parts] == Kind.IDS) | same_fields)
-        return same
+            same[parts] = there & ((kinds[parts] == Kind.IDS) | same_fields)
+        return np.where(same, theirs, -1)
 
-    return compare
+    return arrays.compute(len(new), np.int64, unchanged)
 
 
 def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[int, SkippedFile]:

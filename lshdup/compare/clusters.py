@@ -10,7 +10,7 @@ Of exact duplicates one document is clustered; `expand_clusters` adds the others
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -152,17 +152,16 @@ class Clusters:
         """
         if not len(lost):
             return self
-        n = len(self.representative)
-        is_lost: NDArray[np.bool_] = self.run.arrays.zeros(n, np.bool_)
+        is_lost: NDArray[np.bool_] = self.run.arrays.zeros(len(self.representative), np.bool_)
         is_lost[lost] = True
-        made = Clusters.empty(self.run, n)
-        for some in slices_of(n):
-            own, documents = self.representative[some], rows_of(some)
-            alone = (own >= 0) & is_lost[own]
-            remains = ~is_lost[some]
-            made.representative[some][remains] = np.where(alone, documents, own)[remains]
-            made.similarity[some][remains] = np.where(alone, 1.0, self.similarity[some])[remains]
-        return made
+        alone = self._find(lambda own, _: (own >= 0) & is_lost[own])
+        made = self.copy().assign(alone, alone, 1.0)
+        return made.assign(lost, np.full(len(lost), -1), np.nan)
+
+    def copy(self) -> "Clusters":
+        """Return a copy, to assign other representatives in."""
+        copy = self.run.arrays.copy
+        return Clusters(self.run, copy(self.representative), copy(self.similarity))
 
 
 @dataclass(frozen=True)
@@ -370,8 +369,8 @@ def complete_similarities(run: Run, clusters: Clusters, edges: Edges) -> Cluster
     unknown = np.flatnonzero((clusters.representative >= 0) & np.isnan(clusters.similarity))
     if not len(unknown):
         return clusters
-    completed = run.arrays.copy(clusters.similarity)
-    completed[unknown] = 0.0
+    completed = clusters.copy()
+    completed.similarity[unknown] = 0.0
     unknown = unknown[np.argsort(clusters.representative[unknown], kind="stable")]
 
     def pieces() -> Iterator[PairArrays]:
@@ -381,5 +380,5 @@ def complete_similarities(run: Run, clusters: Clusters, edges: Edges) -> Cluster
 
     found = verification.verify_jaccard(run, pieces(), edges.sizes, edges.source, 0.0)
     for _, right, score in found:
-        completed[right] = score
-    return replace(clusters, similarity=completed)
+        completed.similarity[right] = score
+    return completed
