@@ -212,7 +212,7 @@ def expand_clusters(
     clusters: Clusters,
     duplicate_of: NDArray[np.int64],
     preference: NDArray[np.int64],
-    alone: NDArray[np.bool_] | None = None,
+    across: str = "",
 ) -> Clusters:
     """Return the clusters of all documents from clusters of one document a shingle set.
 
@@ -220,30 +220,22 @@ def expand_clusters(
 
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     preference : int64 array of shape (n,), all documents, the most preferred first.
-    alone : bool array of shape (n,), which representatives are not compared with their exact
-        duplicates, as these are of one origin: then each of them is alone.
+    across : the linkage, if exact duplicates are of one origin and so not compared: those of a
+        representative are alone, unless by single linkage a third document connects them.
     """
+    sizes = clusters.sizes if across else None
     best = choose_representatives(clusters.run, duplicate_of, preference)
     made = Clusters.empty(clusters.run, len(duplicate_of))
     for some in slices_of(len(duplicate_of)):
         own = clusters.representative[duplicate_of[some]]
         made.representative[some] = np.where(own < 0, -1, best[own])
-        if alone is not None:
-            lone = np.flatnonzero(alone[own] & (own == duplicate_of[some]))
+        if sizes is not None:
+            is_alone = (sizes[own] == 1) | (across != "single")
+            lone = np.flatnonzero(is_alone & (own == duplicate_of[some]))
             made.representative[some][lone] = lone + some.start
         score = clusters.similarity[duplicate_of[some]]
         made.similarity[some] = np.where(own < 0, np.nan, score)
     return made
-
-
-def find_alone(clusters: Clusters, linkage: str) -> NDArray[np.bool_]:
-    """Return which representatives no third document connects with their exact duplicates of the
-    same origin: bool array of shape (n,). clusters : of one document a shingle set and origin.
-    """
-    sizes, is_single = clusters.sizes, linkage == "single"
-    return clusters.run.arrays.compute(
-        len(sizes), np.bool_, lambda some: (sizes[some] == 1) | (not is_single)
-    )
 
 
 def choose_representatives(
