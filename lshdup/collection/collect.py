@@ -398,12 +398,8 @@ class _Rows:
         documents, (index, reason, detail) = self._documents, skipped
         details = "; ".join(filter(None, (detail, documents.where(index))))
         size, mtime = int(documents.sizes[index]), int(documents.mtimes[index])
-        return SkippedFile(
-            Skipped(documents.names[index], reason, details),
-            size,
-            mtime,
-            documents.record_location(index),
-        )
+        named = Skipped(documents.names[index], reason, details)
+        return SkippedFile(named, size, mtime, documents.record_location(index))
 
 
 def _moved_up(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -40,8 +40,7 @@ _IN_FRONT = "kopia kopio kopya másolat копия копія αντίγραφο
 PARKED = "backup backups bak old tmp temp".split()
 
 #: Folders that a desktop makes: new ones without a name, and those where files land.
-FOLDERS = (
-    """
+FOLDERS = """
 new folder|untitled folder|neuer ordner|nouveau dossier|dossier sans titre|nueva carpeta
 carpeta sin título|nuova cartella|cartella senza titolo|nova pasta|pasta sem título|nieuwe map
 naamloze map|ny mapp|namnlös mapp|ny mappe|uusi kansio|nowy folder|nový priečinok|nová složka
@@ -54,10 +53,7 @@ bureaublad|skrivbord|skrivebord|työpöytä|pulpit|plocha|asztal|masaüstü|ра
 downloads|download|téléchargements|descargas|scaricati|transferências|hämtningar|nedlastinger
 overførsler|lataukset|pobrane|stažené|letöltések|i̇ndirilenler|indirilenler|загрузки
 завантаження|λήψεις|הורדות|التنزيلات|ダウンロード|下载|下載|다운로드
-""".strip()
-    .replace("\n", "|")
-    .split("|")
-)
+""".strip().replace("\n", "|").split("|")  # fmt: skip
 
 #: Endings of a backup, which also ends in `~`.
 ENDINGS = "bak old orig sav save tmp backup copy".split()

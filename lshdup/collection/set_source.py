@@ -35,9 +35,8 @@ def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSourc
 
     stage : name under which the progress of reading is told; empty: it is not told.
     """
-    shingle_hash(
-        collection.shingle
-    )  # A keyed store needs its key even where no document is read again.
+    # A keyed store needs its key even where no document is read again.
+    shingle_hash(collection.shingle)
     sets, shingle_filter = collection.sets, collection.shingle_filter
     if sets is None:
         return SetReader(run, collection, stage)

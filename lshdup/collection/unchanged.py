@@ -113,21 +113,16 @@ def find_known_records(run: Run, collection: Collection, params: DocumentParams)
         for each in collection.skipped:
             if each.record is None:
                 whole[each.skipped.name, each.size, each.mtime] = None
-    limit = f"--max-bytes is {params.max_bytes}"
-    return whole | {
-        key: records
-        for key, records in known.items()
-        if min(records.starts.min(initial=0), records.lengths.min(initial=0)) >= 0
-        and records.lengths.max(initial=0) <= params.max_bytes
-        and (
-            not records.kind.is_archive
-            or int(records.lengths.sum()) <= most_unpacked(key[1], params.max_bytes)
-        )
-        and all(
-            reason != Reason.TOO_LARGE or detail.endswith(limit)
-            for _, reason, detail, _ in records.skipped
-        )
-    }
+    most, limit = params.max_bytes, f"--max-bytes is {params.max_bytes}"
+    for key, records in known.items():
+        lengths, starts = records.lengths, records.starts
+        large = [skip.detail for skip in records.skipped if skip.reason == Reason.TOO_LARGE]
+        fits = lengths.max(initial=0) <= most and all(each.endswith(limit) for each in large)
+        if records.kind.is_archive:
+            fits = fits and int(lengths.sum()) <= most_unpacked(key[1], most)
+        if fits and min(starts.min(initial=0), lengths.min(initial=0)) >= 0:
+            whole[key] = records
+    return whole
 
 
 def _list_records(

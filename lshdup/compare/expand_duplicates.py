@@ -253,10 +253,8 @@ class _Classes:
         cls, run: Run, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None
     ) -> "_Classes":
         n = len(duplicate_of)
-        keys, sizes, starts = (
-            run.arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64)
-        )
-        sizes[:] = 0
+        keys, starts = run.arrays.empty(n, np.uint64), run.arrays.empty(n, np.int64)
+        sizes = run.arrays.zeros(n, np.int64)
         for some in slices_of(n):
             keys[some] = pack_pairs(duplicate_of[some], rows_of(some))
             np.add.at(sizes, duplicate_of[some], 1)
