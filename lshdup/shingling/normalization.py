@@ -209,18 +209,16 @@ def char_table(tokens: str, normalize: bool, keep_case: bool, fold: str) -> Char
         actions[low : high + 1] = k.DROP
     entries |= actions << np.uint32(k.ACTION_SHIFT)
     changed: dict[int, int] = {}
-    for point in points[
-        find_peculiar(characters, normalize=normalize, keep_case=keep_case)
-    ].tolist():
+    peculiar = find_peculiar(characters, normalize=normalize, keep_case=keep_case)
+    for point in points[peculiar].tolist():
         character = chr(point)
         form = unicodedata.normalize("NFKC", character) if normalize else character
         flags = 0
         if normalize:
             first = unicodedata.normalize("NFKD", character)[0]
             begins, ends = unicodedata.combining(form[0]), unicodedata.combining(form[-1])
-            if first in composing_characters() or (
-                unicodedata.combining(first) and form != character
-            ):
+            moves = unicodedata.combining(first) and form != character
+            if first in composing_characters() or moves:
                 flags |= k.COMPLEX
             if begins or ends:
                 flags |= k.HAS_CLASS
