@@ -291,7 +291,7 @@ class Index:
             run, collection, whole.index(bands), whole.side, bands.threshold, rule, order
         )
         if documents.docs:
-            found = drop_changed(found, documents, run.skipped, 0)
+            found = drop_changed(found, documents)
         groups = found.clusters
         listed = list_clusters(groups)
         offsets = np.searchsorted(listed.numbers, np.arange(1, groups.count + 2))

@@ -81,21 +81,17 @@ class Kept:
                 loaded[name] = segment, layer
         self._loaded, self.layers = loaded, tuple(layers)
 
-    def hold(self) -> bool:
-        """Be the only process that adds, until `close`; return whether others had added before.
+    def hold(self) -> None:
+        """Be the only process that adds, until `close`, and load what others had added before.
 
         Raise ArtifactError if another process writes to the store.
         """
-        if self._is_writer:
-            return False
-        self._held.enter_context(self._store.writing())
-        try:
-            has_changed = self.look()
-        except ArtifactError:
-            self._held.close()
-            raise
-        self._is_writer = True
-        return has_changed
+        if not self._is_writer:
+            with ExitStack() as held:
+                held.enter_context(self._store.writing())
+                self.look()
+                self._held = held.pop_all()
+            self._is_writer = True
 
     def flush(self, new: Sequence[Layer], removed: Sequence[bytes]) -> None:
         """Write layers and the names of documents that were removed before; `hold` comes first.

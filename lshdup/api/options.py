@@ -29,6 +29,7 @@ from lshdup.errors import RERUN, ArtifactError, InputError, ParameterError
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.shingling.shingler import Shingler
 from lshdup.sources.finding import find_documents
+from lshdup.workspace.request import merge_params
 
 #: A folder or file; or texts in memory.
 Documents = str | os.PathLike[str] | Texts
@@ -100,9 +101,11 @@ def _collect_sets(
     return collect_texts(documents, shingle, params.documents)
 
 
-def _refuse_nothing(run: Run, documents: Documents, collection: Collection, params: Params) -> None:
+def _refuse_nothing(
+    run: Run, documents: str | os.PathLike[str], collection: Collection, params: Params
+) -> None:
     """Raise InputError if a folder or file holds no documents, or only records without texts."""
-    if not isinstance(documents, str | os.PathLike) or len(collection.documents):
+    if len(collection.documents):
         return
     skipped = [each.skipped for each in collection.skipped]
     find_documents(run.but(skipped=skipped.append), [os.fsencode(documents)], params.documents)
@@ -148,24 +151,12 @@ def params_of(perms: int, options: Options, *others: str) -> Params:
         if not fits:
             message = f"{name} is {given!r}; it must be {must}"
             raise ParameterError(message)
-    shingle = ShingleParams(
-        options.get("tokens", "word"),
-        options.get("k") or 0,
-        options.get("bag", False),
-        options.get("normalize", True),
-        options.get("keep_case", False),
-        join_hyphens=options.get("join_hyphens", False),
-        fold=options.get("fold", "none"),
-        markup=options.get("markup", "auto"),
-        mail=options.get("mail", False),
-        min_tokens=options.get("min_tokens", 0),
-        secret=os.fsencode(key),
+    given = {**options, "k": options.get("k") or 0, "perms": perms, "secret": os.fsencode(key)}
+    return Params(
+        merge_params(DocumentParams, given),
+        merge_params(ShingleParams, given),
+        merge_params(SketchParams, given),
     )
-    sketch = SketchParams(options.get("scheme", "fast"), perms, options.get("seed", 1))
-    fields = DocumentParams(
-        text_field=options.get("text_field", ""), id_field=options.get("id_field", "")
-    )
-    return Params(documents=fields, shingle=shingle, sketch=sketch)
 
 
 def path_of(given: object) -> Path:

@@ -3,7 +3,6 @@ and polars.
 """
 
 import importlib
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import eq
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
@@ -36,9 +35,6 @@ class Table(Sequence[T]):
 
     fields: tuple[str, ...]
     columns: tuple[Column, ...]
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[T]: ...
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table | list):

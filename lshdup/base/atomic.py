@@ -278,21 +278,13 @@ def check_writable(path: Path, *, folder: bool = False) -> None:
 
     folder : whether `path` may be a folder, in which files are written.
     """
-    import tempfile
-
-    try:
+    hint = "name a file in a folder that exists and may be written"
+    with explained(f"{path} cannot be written", hint, InputError):
         if path.exists() and not path.is_file() and not (folder and path.is_dir()):
             if not path.is_fifo():
                 os.close(os.open(path, os.O_WRONLY | BINARY))
             return
-        where = path if path.is_dir() else path.resolve().parent
-        with tempfile.TemporaryFile(dir=where, prefix=PREFIX, suffix=SUFFIX):
-            pass
-    except OSError as error:
-        message = f"{path} cannot be written: {error.strerror}"
-        raise InputError(
-            message, "name a file in a folder that exists and may be written"
-        ) from None
+        temporary_file(path if path.is_dir() else path.resolve().parent).close()
 
 
 # --- temporary files without a name ---
@@ -334,7 +326,7 @@ def temporary_file(folder: Path | None, buffering: int = -1) -> IO[bytes]:
 @contextlib.contextmanager
 def explained(
     message: str,
-    hint: str = "name another store with --store DIR",
+    hint: str = "name another store with --store DIR, or use --no-store",
     kind: type[ArtifactError | InputError] = ArtifactError,
 ) -> Iterator[None]:
     """Raise an error of `kind` instead of OSError."""

@@ -231,11 +231,9 @@ def packing(file: BinaryIO, name: bytes) -> Iterator[IO[bytes]]:
             yield cast("IO[bytes]", stream)
     elif low.endswith(b".zst"):
         zstd = _import_zstd()
-        options = (
-            zstd.CompressionParameter.compression_level,
-            zstd.CompressionParameter.checksum_flag,
-        )
-        with zstd.ZstdFile(file, "wb", options=dict(zip(options, (3, 1), strict=True))) as stream:
+        known = zstd.CompressionParameter
+        options = {known.compression_level: 3, known.checksum_flag: 1}
+        with zstd.ZstdFile(file, "wb", options=options) as stream:
             stream.write(b"")  # or empty content would have no frame
             yield stream
     else:

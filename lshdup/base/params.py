@@ -79,7 +79,17 @@ def _check_choice(option: str, value: str, choices: Collection[str]) -> None:
     _check(value in choices, f"{option} is {value!r}; it must be one of {', '.join(choices)}")
 
 
-def check_share(ok: bool, value: float, option: str, domain: str) -> None:
+def _check_range(option: str, value: int, least: int, most: int, unit: str = "") -> None:
+    is_in = least <= value <= most
+    _check(is_in, f"{option} is {value}; it must be from {least} to {most}{unit}")
+
+
+def _check_count(option: str, value: int) -> None:
+    """Raise ParameterError for a number below 0, which stands for none."""
+    _check(value >= 0, f"{option} is {value}; it must be at least 1")
+
+
+def _check_share(ok: bool, value: float, option: str, domain: str) -> None:
     """Raise ParameterError if a share is outside its domain; suggest what a percentage would be."""
     typed = repr(float(value)).removesuffix(".0")  # All digits: 1.0000001 is not 1.
     _check(
@@ -125,12 +135,8 @@ class _Params:
         """Return the parameters that `to_json` gave. Raise ParameterError for anything else."""
         names = {each.name for each in fields(cls) if each.compare}  # type: ignore[arg-type]
         _check(isinstance(values, dict) and set(values) == names, "unknown or missing parameters")
-        return cls(
-            **{
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in values.items()
-            }
-        )
+        lists = {name: tuple(each) for name, each in values.items() if isinstance(each, list)}
+        return cls(**values | lists)
 
 
 @dataclass(frozen=True)
@@ -196,10 +202,7 @@ class DocumentParams(_Params):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check(
-            1 <= self.max_bytes <= LONGEST,
-            f"--max-bytes is {self.max_bytes}; it must be from 1 to {LONGEST}",
-        )
+        _check_range("--max-bytes", self.max_bytes, 1, LONGEST)
 
 
 @dataclass(frozen=True)
@@ -262,13 +265,10 @@ class ShingleParams(_Params):
         _check_choice("--fold", self.fold, FOLDS)
         is_folded = self.fold == "accents" and not self.normalize
         _check(not is_folded, "--fold accents cannot be combined with --no-normalize")
-        _check(
-            0 <= self.min_tokens < LONGEST,
-            f"--min-tokens is {self.min_tokens}; it must be from 0 to {LONGEST - 1}",
-        )
+        _check_range("--min-tokens", self.min_tokens, 0, LONGEST - 1)
         if self.k == 0:
             object.__setattr__(self, "k", DEFAULT_K.get(self.tokens, 1))
-        _check(1 <= self.k <= MAX_K, f"-k is {self.k}; it must be from 1 to {MAX_K} tokens")
+        _check_range("-k", self.k, 1, MAX_K, " tokens")
         _check(
             self.tokens != "ids" or self.k == 1,
             f"-k is {self.k}, but ids are shingles already",
@@ -362,10 +362,7 @@ class SketchParams(_Params):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_choice("--scheme", self.scheme, SCHEMES)
-        _check(
-            1 <= self.perms <= MAX_PERMS,
-            f"--perms is {self.perms}; it must be from 1 to {MAX_PERMS}",
-        )
+        _check_range("--perms", self.perms, 1, MAX_PERMS)
         _check(0 <= self.seed < 1 << 63, f"--seed is {self.seed}; it must be from 0 to 2^63 - 1")
 
 
@@ -387,14 +384,12 @@ class BandParams(_Params):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_share(
-            0.0 < self.threshold <= 1.0, self.threshold, "--threshold", "above 0 and at most 1"
-        )
-        check_share(
-            0.0 < self.recall < 1.0, self.recall, "--recall", "between 0 and 1, for instance 0.99"
-        )
-        _check(self.bands >= 0, f"--bands is {self.bands}; it must be at least 1")
-        _check(self.rows >= 0, f"--rows is {self.rows}; it must be at least 1")
+        threshold, recall = self.threshold, self.recall
+        _check_share(0.0 < threshold <= 1.0, threshold, "--threshold", "above 0 and at most 1")
+        example = "between 0 and 1, for instance 0.99"
+        _check_share(0.0 < recall < 1.0, recall, "--recall", example)
+        _check_count("--bands", self.bands)
+        _check_count("--rows", self.rows)
         _check(0 <= self.buckets < 1 << 62, f"--buckets is {self.buckets}; it must be at least 1")
 
 
@@ -428,7 +423,7 @@ class PairParams(_Params):
         _check_choice("--measure", self.measure, MEASURES)
         if self.same:
             _check_choice("--same", self.same, SAME)
-        _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+        _check_count("--max-bucket", self.max_bucket)
 
 
 @dataclass(frozen=True)
@@ -514,7 +509,7 @@ class ClusterParams(_Params):
         _check_choice("--linkage", self.linkage, LINKAGES)
         if self.keep:
             _check_choice("--keep", self.keep, KEEP)
-        _check(self.max_bucket >= 0, f"--max-bucket is {self.max_bucket}; it must be at least 1")
+        _check_count("--max-bucket", self.max_bucket)
         _check(all(self.prefer), "--prefer is empty", "name a folder or a pattern")
         is_named = bool(self.keep_field[0]) or not self.keep_by
         _check(is_named, f"--keep-by {self.keep_by} names no field", "name one, as in score:least")
@@ -535,14 +530,8 @@ class PassageParams(_Params):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check(
-            2 <= self.least < LONGEST,
-            f"--least is {self.least}; it must be from 2 to {LONGEST - 1} tokens",
-        )
-        _check(
-            1 <= self.max_documents <= MAX_COMMON,
-            f"--max-documents is {self.max_documents}; it must be from 1 to {MAX_COMMON}",
-        )
+        _check_range("--least", self.least, 2, LONGEST - 1, " tokens")
+        _check_range("--max-documents", self.max_documents, 1, MAX_COMMON)
         _check(self.gap >= 0, f"--gap is {self.gap}; it must be at least 0")
 
 

@@ -1,6 +1,7 @@
 """Sets and strings of different length in two arrays: values and offsets."""
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from operator import eq
 from typing import Any, ClassVar, Self, TypeVar
@@ -173,23 +174,12 @@ class StringTable(_Runs):
 
     def find(self, string: bytes) -> int | None:
         """Return the index of a string in a table in byte order, by binary search, or None."""
-        at = self.bisect(string)
+        at = bisect_left(self, string)
         return at if at < len(self) and self[at] == string else None
-
-    def bisect(self, string: bytes) -> int:
-        """Return how many strings of a table in byte order come before a string."""
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self[middle] < string:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
     def begins(self, start: bytes) -> bool:
         """Return whether a string of a table in byte order begins with these bytes."""
-        at = self.bisect(start)
+        at = bisect_left(self, start)
         return at < len(self) and self[at].startswith(start)
 
     def search(self, string: bytes) -> int | None:

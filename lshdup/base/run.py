@@ -97,12 +97,7 @@ def run_in_parts(
 
 def run_parts(jobs: int, work: Callable[[int, int], None]) -> None:
     """Call work(part, jobs) for every part below `jobs`, on a thread each."""
-
-    def run(parts: slice) -> None:
-        for part in range(parts.start, parts.stop):
-            work(part, jobs)
-
-    run_in_parts(jobs, jobs, run, least=1)
+    run_in_parts(jobs, jobs, lambda part: work(part.start, jobs), least=1)
 
 
 def _do_after(before: "Future[None]", work: Callable[[], None]) -> None:

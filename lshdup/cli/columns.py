@@ -219,9 +219,6 @@ class Columns:
     def __iter__(self) -> Iterator[str]:
         return iter(self.types)
 
-    def __len__(self) -> int:
-        return len(self.types)
-
 
 def columns_of(
     listing: str, more: Mapping[str, Type] | None = None, *, optional: bool = False

@@ -123,25 +123,21 @@ class Console:
         else:
             self.warn(f"{what}: {why}; {remedy}")
 
-    def report_skipped(self, what: "Skipped") -> None:
+    def report_skipped(self, what: "Skipped", *, of_other: bool = False) -> None:
         """Count a skipped input; name it with -v, or if it is one of the first errors.
 
         Of the records of a file that are skipped for one cause, the first is named: the summary
         says how many they are.
+
+        of_other : whether it is an input of --against, which has counts of its own.
         """
-        self._count_skipped(what, self.skipped_counts)
-
-    def report_skipped_of_other(self, what: "Skipped") -> None:
-        """Count and name a skipped input of --against, which has counts of its own."""
-        self._count_skipped(what, self.other_skipped_counts)
-
-    def _count_skipped(self, what: "Skipped", counts: Counter[str]) -> None:
+        counts = self.other_skipped_counts if of_other else self.skipped_counts
         counts[str(what.reason)] += 1
         self.on_skipped(what)
         if what.is_error:
             self._errors += 1
         if self._verbose > what.reason.is_of_pattern:
-            self._print(_describe_skipped(what))
+            self._print(f"lshdup: {describe_skipped(what)}")
         if self._verbose or not what.is_error:
             return
         if what.reason.is_of_row:
@@ -151,15 +147,10 @@ class Console:
             self._causes_named.add(cause)
         self._errors_named += 1
         if self._errors_named <= _ERRORS_NAMED:
-            self._print(_describe_skipped(what))
+            self._print(f"lshdup: {describe_skipped(what)}")
         elif self._errors_named == _ERRORS_NAMED + 1:
             noun = "rows" if what.reason.is_of_row else "files"
             self._print(f"lshdup: … more {noun} could not be used; -v names them all")
-
-    def name_skipped(self, what: "Skipped") -> None:
-        """Name with -v an input that an earlier run skipped, which is no error of this one."""
-        if self.is_verbose:
-            self._print(_describe_skipped(what))
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Show a bar for a stage that takes longer than a second.
@@ -187,10 +178,10 @@ class Console:
         seconds = self._stage_seconds.pop(stage, None)
         return "" if seconds is None else f"; {seconds:.2f} s"
 
-    @property
-    def seconds(self) -> float:
-        """Seconds since the command began."""
-        return time.perf_counter() - self._started
+    def took(self, stage: str = "") -> str:
+        """Return the end of the summary: the durations of a stage, with -v, and of the command."""
+        duration = self.duration_of(stage) if self.is_verbose else ""
+        return f"{duration}; {time.perf_counter() - self._started:.2f} s in all"
 
     def exit_code(self, found: int = 0) -> int:
         """Return 2 if there was an error, 1 if --check is set and something was found, else 0."""
@@ -228,10 +219,10 @@ class Console:
             sys.stderr.flush()
 
 
-def _describe_skipped(what: "Skipped") -> str:
+def describe_skipped(what: "Skipped") -> str:
     """Return a line about a skipped input."""
     detail = f" ({printable(what.detail)})" if what.detail else ""
-    return f"lshdup: {printable(what.name)}: {what.reason}{detail}"
+    return f"{printable(what.name)}: {what.reason}{detail}"
 
 
 def _on_terminal() -> bool:

@@ -4,22 +4,15 @@ them.
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lshdup.base.params import FEW_TOKENS, ClusterParams, PairParams
 from lshdup.base.wording import count_of, printable
+from lshdup.cli import messages
 from lshdup.cli.console import Console
-from lshdup.cli.messages import (
-    check_origins,
-    describe_likeness,
-    say_collection,
-    say_contract,
-    say_largest,
-    say_skipped,
-    warn_of_changes,
-)
 from lshdup.cli.options import FindOptions
 from lshdup.cli.session import Session, refuse_documents
 from lshdup.collection.collection import Collection
@@ -52,15 +45,15 @@ def open_comparison(
         opened = load_comparison(
             workspace, request, method, clustering=clustering, across=options.across
         )
-        say_collection(session, opened.here, least)
-        check_origins(console, opened.sides.origins)
+        messages.say_collection(session, opened.here, least)
+        messages.check_origins(console, opened.sides.origins)
         return opened
-    report_skipped = console.report_skipped_of_other
+    report_skipped = partial(console.report_skipped, of_other=True)
     opened = load_sides(workspace, request, options.against, method, report_skipped)
-    say_collection(session, opened.here, 1, " of DOCS")
+    messages.say_collection(session, opened.here, 1, " of DOCS")
     where = f"stored in {opened.store}" if opened.store is not None else "of OTHER"
     console.say(f"against {count_of(len(opened.lists[1]), 'document')} {where}")
-    say_skipped(console, console.other_skipped_counts, " of OTHER")
+    messages.say_skipped(console, console.other_skipped_counts, " of OTHER")
     what = "nothing to compare with"
     if not (opened.sides.sizes[len(opened.here.documents) :] > 0).any():
         why = "OTHER has no document with shingles"
@@ -81,7 +74,7 @@ def leave_out_accepted(session: Session, options: FindOptions, opened: Compariso
         if len(keys):
             opened = replace(opened, sides=opened.sides.leave_out(session.run, keys))
     if opened.plan is not None:
-        say_contract(session.console, opened.plan, opened.params)
+        messages.say_contract(session.console, opened.plan, opened.params)
     return opened
 
 
@@ -94,7 +87,7 @@ def open_removal(session: Session, options: FindOptions) -> tuple[Comparison, ND
     shared = find_shared(*both.lists)
     if len(shared):
         console.say(f"{count_of(len(shared), 'document')} of DOCS in OTHER too: always kept")
-    both = leave_out_changed(both, console.report_skipped_of_other)
+    both = leave_out_changed(both, partial(console.report_skipped, of_other=True))
     return leave_out_accepted(session, options, both), shared
 
 
@@ -157,7 +150,7 @@ def _say_buckets(session: Session, opened: Comparison, buckets: Buckets) -> None
             f"count; the largest has {count_of(buckets.largest, 'document')}, with {name}"
         )
     elif opened.indexed is not None:
-        say_largest(console, buckets, opened.names)
+        messages.say_largest(console, buckets, opened.names)
 
 
 def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: int) -> None:
@@ -167,16 +160,16 @@ def _say_pairs(console: Console, opened: Comparison, found: PairsFound, pairs: i
         that there may be more pairs than candidates.
     """
     method, threshold = opened.method, opened.params.threshold
-    line, duration = "", console.duration_of("candidates")
+    line = ""
     if console.is_verbose:
         line = "" if found.candidates < 0 else f"{count_of(found.candidates, 'candidate pair')} -> "
         if opened.there is None and len(found.pairs) != pairs and not method.same:
             different = count_of(len(found.pairs), "pair")
             line = f"copies compared once: {line}{different}; with all copies "
-    line += f"{count_of(pairs, 'pair')} {describe_likeness(threshold, method.same, method.measure)}"
+    likeness = messages.describe_likeness(threshold, method.same, method.measure)
+    line += f"{count_of(pairs, 'pair')} {likeness}"
     line += ", none missed" if found.candidates < 0 and not console.compared_nothing else ""
-    line += duration * console.is_verbose
-    console.summarize(f"{line}; {console.seconds:.2f} s in all")
+    console.summarize(f"{line}{console.took('candidates')}")
     has_histogram = method.measure == "jaccard" and not method.same
     has_histogram &= opened.there is not None or not len(opened.sides.origins)
     if not pairs and has_histogram and threshold > _LOW_THRESHOLD:
@@ -212,7 +205,7 @@ def warn_of_changed(
     documents : ascending int64 array.
     """
     here, there = opened.sides.separate(documents)
-    changed = warn_of_changes(session, opened.here.documents, here).tolist()
+    changed = messages.warn_of_changes(session, opened.here.documents, here).tolist()
     gone = opened.lists[1].changed(there).tolist() if opened.store is not None else []
     if gone:
         session.console.warn(

@@ -254,8 +254,8 @@ def amend(*names: str, **changes: Any) -> Callable[[F], F]:
 class Command(click.Command):
     """A command with Click's help in groups, and options that know what they exclude.
 
-    takes : frozen dataclass of which the function gets an instance, made of the parameters; None
-        for a function that takes each parameter by its name.
+    takes : frozen dataclass of which the function gets an instance behind the context, made of the
+        parameters; None for a function that takes the context alone.
     """
 
     def __init__(self, *arguments: Any, takes: type[Any] | None = None, **settings: Any) -> None:
@@ -290,11 +290,12 @@ class Command(click.Command):
                 for each in self.params:
                     if isinstance(each, Option):
                         each.check_rules(ctx)
-                if self.takes is None or self.callback is None:
-                    return super().invoke(ctx)
+                assert self.callback is not None
+                if self.takes is None:
+                    return ctx.invoke(self.callback, ctx)
                 known = {each.name for each in fields(self.takes)} & ctx.params.keys()
                 options = self.takes(**{name: ctx.params[name] for name in known})
-                return ctx.invoke(self.callback, options)
+                return ctx.invoke(self.callback, ctx, options)
             except LshdupError as error:
                 if RERUN in error.hint:
                     error.hint = error.hint.replace(RERUN, f"run {_with_documents(ctx)}")
@@ -339,12 +340,7 @@ def define(
     name: str, takes: type[Any] | None = None, **settings: Any
 ) -> Callable[[Callable[..., int]], Command]:
     """Return the decorator that makes a function a command. takes : of `Command`."""
-
-    def decorate(function: Callable[..., int]) -> Command:
-        made = click.command(name, cls=Command, takes=takes, **settings)
-        return made(click.pass_context(function))
-
-    return decorate
+    return click.command(name, cls=Command, takes=takes, **settings)
 
 
 def _shorten(ctx: click.Context, option: Option) -> tuple[str, str]:

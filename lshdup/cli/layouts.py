@@ -121,13 +121,12 @@ def groups(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[str]
         names = [row[2] for row in members]
         folder = common_folder(names)
         head = f"group {number}{': ' if folder else ''}{folder}"
-        yield from [] if number == "1" else [""]
-        yield from map(_bold, fold_cell(head, width)) if color and width else [head]
+        yield from _head(number, head, width, color)
         for row, name in zip(members, names, strict=True):
             role = row[3] if row[1] == "drop" else row[1]
             name = "  ".join(filter(None, (name.removeprefix(folder), *row[7:])))
             room = width and max(_LEAST, width - _INDENT)
-            for at, line in enumerate(fold_cell(name, room) if room else [name]):
+            for at, line in enumerate(fold_cell(name, room)):
                 start = f"  {role:<6}  {row[6]:<5}  " if not at else " " * _INDENT
                 yield _bold(start + line) if color and row[1] != "drop" else start + line
 
@@ -141,11 +140,10 @@ def passages(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[st
     for number, group in groupby(rows, itemgetter(0)):
         places = list(group)
         _, tokens, count, documents, text, *_ = places[0]
-        yield from [] if number == "1" else [""]
         head = f"passage {number}: {tokens} tokens, {count} places in {documents} "
         head += "document" if documents == "1" else "documents"
-        yield from map(_bold, fold_cell(head, width)) if color and width else [head]
-        room = max(_LEAST, width - 2) if width else 1 << 30
+        yield from _head(number, head, width, color)
+        room = width and max(_LEAST, width - 2)
         cells = [text] if text else []
         for *_, name, start, end, _, _, offsets in places:
             of = "" if offsets == "bytes" else f" of the {offsets}"
@@ -153,6 +151,12 @@ def passages(rows: Iterable[Row], width: int | None, color: bool) -> Iterator[st
         more = int(count.replace(",", "")) - len(places)
         cells += [f"… and {more:,} more"] if more else []
         yield from (f"  {line}" for cell in cells for line in fold_cell(cell, room))
+
+
+def _head(number: str, head: str, width: int | None, color: bool) -> Iterator[str]:
+    """Yield the lines above a block, with an empty one between blocks."""
+    yield from [] if number == "1" else [""]
+    yield from map(_bold, fold_cell(head, width)) if color and width else [head]
 
 
 def common_folder(names: Sequence[str]) -> str:
@@ -177,13 +181,15 @@ def _lines(row: Row, widths: Sequence[int], numbers: Sequence[bool], gap: int) -
         yield (" " * gap).join(aligned).rstrip()
 
 
-def fold_cell(text: str, width: int) -> list[str]:
+def fold_cell(text: str, width: int | None) -> list[str]:
     """Return text as lines of at most `width` cells, broken between words if that can be.
+
+    width : None for lines as long as need be.
 
     >>> fold_cell("a name with blanks", 10), fold_cell("folder/name", 6)
     (['a name', 'with', 'blanks'], ['folder', '/name'])
     """
-    if "\n" in text or _size(text) <= width:
+    if "\n" in text or width is None or _size(text) <= width:
         return text.split("\n")
     from rich.console import Console
     from rich.text import Text

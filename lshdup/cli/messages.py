@@ -10,7 +10,7 @@ from lshdup.base.forms import Form
 from lshdup.base.params import KEEP, BandParams, ClusterParams, ShingleParams
 from lshdup.base.skipped import Reason
 from lshdup.base.wording import chance, count_of, join_names, printable, quoted
-from lshdup.cli.console import Console
+from lshdup.cli.console import Console, describe_skipped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -252,7 +252,7 @@ def _say_skipped_before(console: Console, collection: "Collection") -> None:
     every = (each.skipped for each in collection.list_skipped())
     skipped = [each for each in every if each.reason != Reason.CHANGED]
     for each in skipped:
-        console.name_skipped(each)
+        console.detail(describe_skipped(each))
     if skipped:
         console.detail(
             "skipped when DOCS were read: "

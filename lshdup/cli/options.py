@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,45 +10,15 @@ import click
 
 from lshdup.base import params
 from lshdup.base.frozen import dataclass
-from lshdup.base.params import (
-    FOLDS,
-    HASHES,
-    KEEP,
-    MAIL_QUOTES,
-    MARKUP,
-    MEASURES,
-    NOISY,
-    NOISY_PASSAGES,
-    SAME,
-    SCHEMES,
-    STORED_SCHEMES,
-    TOKENS,
-    AcrossParams,
-    BandParams,
-    ClusterParams,
-    PairParams,
-    PassageParams,
-    ShingleParams,
-    SketchParams,
-)
 from lshdup.base.system import LEAST_LIMIT
 from lshdup.cli.columns import describe
 from lshdup.cli.help import F, amend, option, plain_option, preset, setting, spell, stack
 from lshdup.cli.output import ANNOTATIONS, FORMATS, OutputOptions, WriteOptions
-from lshdup.cli.types import (
-    Across,
-    Level,
-    Lines,
-    Listed,
-    OutputPath,
-    Pattern,
-    PlotPath,
-    Share,
-    Size,
-)
+from lshdup.cli.types import Level, Lines, Listed, OutputPath, Pattern, PlotPath, Share, Size
 
-_SHINGLE, _SKETCH, _BANDS = ShingleParams(), SketchParams(), BandParams()
-_PAIRS, _CLUSTERS, _FORMATS = PairParams(), ClusterParams(), params.DEFAULT_FORMATS
+_SHINGLE, _SKETCH, _BANDS = params.ShingleParams(), params.SketchParams(), params.BandParams()
+_PAIRS, _FORMATS = params.PairParams(), params.DEFAULT_FORMATS
+_NOISY, _NOISY_PASSAGES = params.NOISY, params.NOISY_PASSAGES
 
 _documents = partial(option, group="Documents")
 _running = partial(option, group="Running")
@@ -120,30 +91,31 @@ text_options = stack(
     _shingles("--join-hyphens", is_flag=True, show_default="where they end one line in 20",
              excludes=(*_NO_CHARACTERS, "--tokens terms"),
               help="Words broken by a hyphen at the end of a line are whole."),
-    _shingles("--fold", type=click.Choice(FOLDS), default=_SHINGLE.fold, excludes=_NO_CHARACTERS,
+    _shingles("--fold", type=click.Choice(params.FOLDS), default=_SHINGLE.fold,
+              excludes=_NO_CHARACTERS,
               help="Drop the vowel signs of Arabic and Hebrew, or these and all accents."),
     _documents("--encoding", default="", metavar="NAME", excludes=_NO_CHARACTERS,
                show_default="UTF-8, byte-order marks, else detected",
                help="Read every document as this."),
-    _documents("--markup", type=click.Choice(MARKUP), default=_SHINGLE.markup,
+    _documents("--markup", type=click.Choice(params.MARKUP), default=_SHINGLE.markup,
                excludes=_NO_CHARACTERS, metavar="HOW",
                help="Of HTML: auto, visible (rows too), or keep the tags."),
     _documents("--mail", is_flag=True, excludes=_NO_CHARACTERS,
                help="Text with mail headers is mail."),
     _documents("--mail-headers", is_flag=True, help="All headers of mails."),
-    _documents("--mail-quotes", type=click.Choice(MAIL_QUOTES),
+    _documents("--mail-quotes", type=click.Choice(params.MAIL_QUOTES),
                default=_SHINGLE.mail_quotes, metavar="keep|drop", help="Quoted lines."),
 )  # fmt: skip
 
 noisy_option = preset(
-    "--noisy", NOISY, {"passages": NOISY_PASSAGES, "query": {**NOISY, **NOISY_PASSAGES}},
+    "--noisy", _NOISY, {"passages": _NOISY_PASSAGES, "query": {**_NOISY, **_NOISY_PASSAGES}},
     group="Shingles", excludes=("--same", "--tokens ids"),
-    help=f"For texts with many wrong characters, as OCR leaves them: {spell(NOISY)}; of passages "
-         f"{spell(NOISY_PASSAGES)}. What is typed beside it wins.",
+    help=f"For texts with many wrong characters, as OCR leaves them: {spell(_NOISY)}; of passages "
+         f"{spell(_NOISY_PASSAGES)}. What is typed beside it wins.",
 )  # fmt: skip
 
 token_options = stack(
-    _shingles("--tokens", type=click.Choice(TOKENS), default=_SHINGLE.tokens, brief=True,
+    _shingles("--tokens", type=click.Choice(params.TOKENS), default=_SHINGLE.tokens, brief=True,
               excludes=_NO_TEXT,
               help="What a shingle is made of: words; symbols (words and every other visible "
                    "mark, for program text); characters; terms (lower-case words of three letters "
@@ -159,7 +131,7 @@ token_options = stack(
 shingle_options = stack(
     token_options,
     text_options,
-    _rare("--hash", type=click.Choice(HASHES), default=_SHINGLE.hash,
+    _rare("--hash", type=click.Choice(params.HASHES), default=_SHINGLE.hash,
           help="Of shingles: 64 bits, or, of characters only, a 32-bit polynomial."),
     _shingles("--template", "templates", multiple=True, type=click.Path(path_type=bytes),
               metavar="FILE", excludes=_NO_TEXT,
@@ -176,7 +148,7 @@ perms_option = _bands(
 )  # fmt: skip
 
 sketch_options = stack(
-    _rare("--scheme", type=click.Choice(STORED_SCHEMES), default=_SKETCH.scheme,
+    _rare("--scheme", type=click.Choice(params.STORED_SCHEMES), default=_SKETCH.scheme,
           help="How signatures are made: Fast Similarity Sketching, or K independent "
                "permutations."),
     perms_option,
@@ -227,7 +199,7 @@ max_bucket_option = _bands(
 )  # fmt: skip
 
 same_option = plain_option(
-    "--same", type=click.Choice(SAME), metavar="bytes|text",
+    "--same", type=click.Choice(params.SAME), metavar="bytes|text",
     help="Only equal files, of DOCS of any kind and size; or equal sequences of words.",
 )  # fmt: skip
 
@@ -241,13 +213,13 @@ same_options = stack(
 )  # fmt: skip
 
 measure_option = plain_option(
-    "--measure", type=click.Choice(MEASURES), default=_PAIRS.measure, metavar="NAME",
+    "--measure", type=click.Choice(params.MEASURES), default=_PAIRS.measure, metavar="NAME",
     excludes=("--same",), brief=True,
     help="jaccard, or containment: the share of the smaller one that is in the larger one.",
 )  # fmt: skip
 
 across_option = plain_option(
-    "--across", type=Across(), metavar="folder[:DEPTH]|field:NAME|REGEX",
+    "--across", type=params.AcrossParams.parse, metavar="folder[:DEPTH]|field:NAME|REGEX",
     excludes=("--against", "--histogram", "--keep central"),
     help="Compare no documents of one origin: of one folder, that is a DOC and the first DEPTH (1) "
          "folders in it; with one value of a field; or with one match of REGEX in their names (its "
@@ -276,10 +248,10 @@ def against_option(what: str) -> Callable[[F], F]:
 
 #: What a passage is.
 passage_options = stack(
-    option("--least", type=click.IntRange(2), default=PassageParams.least, metavar="N",
+    option("--least", type=click.IntRange(2), default=params.PassageParams.least, metavar="N",
            brief=True, help="Tokens of the shortest passage."),
-    option("--gap", type=click.IntRange(0), default=PassageParams.gap, metavar="N", brief=True,
-           help="Places may differ in up to N tokens in a row; 0: word for word."),
+    option("--gap", type=click.IntRange(0), default=params.PassageParams.gap, metavar="N",
+           brief=True, help="Places may differ in up to N tokens in a row; 0: word for word."),
 )  # fmt: skip
 
 accepted_options = stack(
@@ -309,7 +281,7 @@ table_options = stack(
 def _keep_options(*left_out: str) -> Callable[[F], F]:
     central = "" if "central" in left_out else "the most similar to all others; "
     return stack(
-        option("--keep", type=click.Choice([each for each in KEEP if each not in left_out]),
+        option("--keep", type=click.Choice([each for each in params.KEEP if each not in left_out]),
                show_default="shortest-path; of records first", brief=True,
                help="Which of a group to keep: the shortest path (no name of a copy, fewest "
                     "folders, then characters); the first as DOCS were named; "
@@ -416,7 +388,7 @@ plot_option = plain_option(
 schemes_option = plain_option(
     "--scheme", "schemes", type=Listed(str), default=_SKETCH.scheme, group="Signatures and bands",
     excludes=("--measure containment",),
-    help=f"Schemes, separated by commas: {', '.join(SCHEMES)}.",
+    help=f"Schemes, separated by commas: {', '.join(params.SCHEMES)}.",
 )  # fmt: skip
 
 
@@ -431,19 +403,29 @@ class FindOptions:
     against: tuple[bytes, ...] = ()
     measure: str = _PAIRS.measure
     collapse_copies: bool = False
-    across: AcrossParams | None = None
+    across: params.AcrossParams | None = None
     accepted: Path | None = None
     show_accepted: bool = False
 
 
 @dataclass(frozen=True)
-class ClustersOptions(FindOptions, WriteOptions):
+class KeepOptions:
+    """What decides which document of a group is kept."""
+
+    keep: str | None
+    prefer: tuple[str, ...]
+
+    def make_rule(self) -> params.ClusterParams:
+        """Return how documents are grouped. Raise ParameterError for a value outside its domain."""
+        return params.ClusterParams(keep=self.keep or "", prefer=self.prefer)
+
+
+@dataclass(frozen=True)
+class ClustersOptions(FindOptions, WriteOptions, KeepOptions):
     """The options of `clusters`."""
 
-    linkage: str = ClusterParams.linkage
-    keep: str | None = None
+    linkage: str = params.ClusterParams.linkage
     keep_by: str | None = None
-    prefer: tuple[str, ...] = ()
     emit: str = "all"
     annotate: str | None = None
 
@@ -451,7 +433,11 @@ class ClustersOptions(FindOptions, WriteOptions):
     def files(self) -> tuple[str, str | None]:
         return ("--annotate", self.annotate) if self.annotate else super().files
 
-    takes_mails = True
+    def make_rule(self) -> params.ClusterParams:
+        max_bucket, keep_by = self.max_bucket or 0, self.keep_by or ""
+        return replace(
+            super().make_rule(), linkage=self.linkage, max_bucket=max_bucket, keep_by=keep_by
+        )
 
 
 @dataclass(frozen=True)
@@ -466,25 +452,21 @@ class PairsOptions(FindOptions, WriteOptions):
     update_baseline: bool = False
     changed_since: str | None = None
 
-    takes_mails = True
-
 
 @dataclass(frozen=True)
-class ReportOptions(FindOptions):
+class ReportOptions(FindOptions, KeepOptions):
     """The options of `report`."""
 
     docs: tuple[bytes, ...] = ()
     output: Path = Path("-")
     color: bool | None = None
-    keep: str | None = None
-    prefer: tuple[str, ...] = ()
     most: int | None = None
     differences: int | None = None
     passages_of_corpus: bool = False
 
 
 @dataclass(frozen=True)
-class ShowOptions(OutputOptions):
+class ShowOptions(OutputOptions, KeepOptions):
     """The options of `show`."""
 
     a: bytes
@@ -495,8 +477,6 @@ class ShowOptions(OutputOptions):
     shingles: bool
     shared: bool
     measure: str
-    keep: str | None
-    prefer: tuple[str, ...]
 
     @property
     def both(self) -> tuple[bytes, bytes]:
@@ -505,7 +485,7 @@ class ShowOptions(OutputOptions):
 
 
 @dataclass(frozen=True)
-class PassagesOptions(WriteOptions):
+class PassagesOptions(WriteOptions, KeepOptions):
     """The options of `passages`."""
 
     least: int
@@ -513,11 +493,13 @@ class PassagesOptions(WriteOptions):
     in_documents: int
     max_documents: int
     against: tuple[bytes, ...]
-    across: AcrossParams | None
+    across: params.AcrossParams | None
     emit: str
     threshold: float
-    keep: str | None
-    prefer: tuple[str, ...]
+
+    def make_params(self) -> params.PassageParams:
+        """Return which passages are found. Raise ParameterError as `make_rule`."""
+        return params.PassageParams(self.least, self.max_documents, self.gap)
 
 
 def list_columns(*listings: str) -> Callable[[click.Command], click.Command]:

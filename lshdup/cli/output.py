@@ -7,21 +7,20 @@ UTF-8 is a lone surrogate escape (``\udcff``), as of `os.fsdecode`.
 
 import contextlib
 import io
-import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from lshdup.base.atomic import check_writable, replace_file
 from lshdup.base.frozen import dataclass
 from lshdup.base.system import is_stdout
-from lshdup.base.wording import Cell, decimal, json_cell, json_line, printable
+from lshdup.base.wording import Cell, decimal, json_line, printable
 from lshdup.cli.console import Console, close_stdout, use_color
 from lshdup.cli.help import is_typed
 from lshdup.errors import InputError, ParameterError
@@ -41,8 +40,6 @@ _ENDINGS = {".tsv": "tsv", ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".
             ".parquet": "parquet"}  # fmt: skip
 #: Endings that name no format of a listing: what they stand for is said with --format.
 _NO_FORMAT = ("", ".txt")
-#: What writes files of other endings.
-_OTHERS = {".html": "`lshdup report` makes a page"}
 
 #: Screens that a table on a terminal fills at most, unless LSHDUP_MAX_ROWS says otherwise.
 _SCREENS = 10
@@ -80,8 +77,8 @@ def format_of(path: Path, option: str = "-o", formats: Mapping[str, str] = _ENDI
         hint = f"name a file that ends with {', '.join(formats)}"
         if option == "-o" and formats is _ENDINGS:
             hint += ", or say with --format what it is to hold"
-        other = _OTHERS.get(ending) if option == "-o" else None
-        raise ParameterError(message, "; ".join(filter(None, (hint, other))))
+        hint += "; `lshdup report` makes a page" * (option == "-o" and ending == ".html")
+        raise ParameterError(message, hint)
     return formats.get(ending, "")
 
 
@@ -168,9 +165,7 @@ class Target:
 
     def write_lines(self, lines: Iterable[str]) -> None:
         """Print lines laid out for people, whose control characters are escaped already."""
-        with self.stream() as stream:
-            for line in lines:
-                stream.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+        self.write_raw(f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
 
     def write_raw(self, parts: Iterable[bytes]) -> None:
         """Print bytes as they are."""
@@ -178,14 +173,15 @@ class Target:
             for part in parts:
                 stream.write(part)
 
-    def write_object(self, values: object) -> None:
-        """Print one JSON document."""
-        self.write_lines([json.dumps(values, indent=1, default=json_cell)])
-
     @property
     def style(self) -> str:
         """The format of a listing, which depends on the stream if none was chosen."""
         return self.format or ("table" if self._on_terminal() and not self.nul else "tsv")
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether the answer of a command that lists no rows by itself is laid out for people."""
+        return self.format in ("", "table") and not self.nul
 
     @property
     def columns(self) -> int | None:
@@ -374,8 +370,6 @@ class WriteOptions(OutputOptions):
 
     write: str | None
     removed: Path | None
-
-    takes_mails: ClassVar[bool] = False  #: whether --write writes mailboxes, too
 
     @property
     def files(self) -> tuple[str, str | None]:

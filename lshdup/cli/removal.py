@@ -55,17 +55,19 @@ def check_outputs(ctx: click.Context, options: WriteOptions) -> None:
 
 
 def check_documents(
-    options: WriteOptions, documents: "DocumentList", read: bool
+    options: WriteOptions, documents: "DocumentList", read: bool, *, mails: bool = True
 ) -> Iterator[tuple[str, str]]:
     """Yield the files that --write or --annotate writes. Raise before the work if it does not suit
     DOCS, as far as is known then.
+
+    mails : whether --write writes mailboxes too.
     """
     option, write = options.files
     if write is None:
         return
     from lshdup.sources.rewriting import check_target, refuse_other_files
 
-    mails = options.takes_mails and option == "--write"
+    mails &= option == "--write"
     targets = check_target(documents, write, read=read, mails=mails)[1]
     if targets == [STDOUT]:
         if documents.has_parquet and sys.stdout.isatty():
@@ -116,11 +118,10 @@ def write(
     listing = f"{click.get_current_context().info_name}-removed"
     columns = columns_of(listing, optional=bool(opened.mails))
     pieces = gone.list(opened, clusters, [*more, *of_mails])
-    list_removed(console, options, columns, pieces, f"removed {noun}")
+    list_removed(console, options, columns, pieces, count_of(len(gone.rows), f"removed {noun}"))
     written = rewrite(
-        session.run, gone.documents, gone.rows, options.write, Dropping(), open_target,
-        mails=options.takes_mails,
-    )  # fmt: skip
+        session.run, gone.documents, gone.rows, options.write, Dropping(), open_target, mails=True
+    )
     size = say_written(console, written.paths, options.write)
     rows, dropped = len(documents) + len(uncompared) + written.others, len(gone.rows)
     bare = rows - compared - (dropped - len(clusters.dropped))
@@ -163,22 +164,15 @@ def write(
 
 
 def list_removed(
-    console: Console, options: WriteOptions, columns: Columns, pieces: Iterable[Piece], noun: str
+    console: Console, options: WriteOptions, columns: Columns, pieces: Iterable[Piece], rows: str
 ) -> None:
-    """Write the list of --removed, if it was typed. noun : what a row of the list is."""
-    removed, rows = options.removed, 0
+    """Write the list of --removed, if it was typed. rows : how many rows of what it has."""
+    removed = options.removed
     if removed is None:
         return
-
-    def counted() -> Iterator[Piece]:
-        nonlocal rows
-        for piece in pieces:
-            rows += len(piece[0])
-            yield piece
-
-    print_pieces(console, _open_removed(removed), columns, counted())
+    print_pieces(console, _open_removed(removed), columns, pieces)
     where = "standard output" if is_stdout(removed) else removed
-    console.summarize(f"{where} lists {count_of(rows, noun)}")
+    console.summarize(f"{where} lists {rows}")
 
 
 def _open_removed(path: Path) -> Target:

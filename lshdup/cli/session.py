@@ -16,17 +16,6 @@ import click
 
 from lshdup.base import params
 from lshdup.base.frozen import dataclass
-from lshdup.base.params import (
-    ACCEPTED_FILE,
-    DEFAULT_STORE,
-    STDIN,
-    BandParams,
-    DocumentParams,
-    FilterParams,
-    FormatLimits,
-    ShingleParams,
-    SketchParams,
-)
 from lshdup.base.system import is_stdout, is_waiting_pipe, standard_input, with_slashes
 from lshdup.base.wording import printable
 from lshdup.cli.console import Console
@@ -36,7 +25,6 @@ from lshdup.errors import ArtifactError, InputError, ParameterError
 from lshdup.workspace.request import Request, merge_params
 
 if TYPE_CHECKING:
-    from lshdup.base.params import DocumentParams
     from lshdup.base.run import Run
     from lshdup.collection.collection import Collection
     from lshdup.sources.document_list import DocumentList
@@ -78,7 +66,7 @@ def list_outputs(ctx: click.Context) -> Outputs:
                 add_output(outputs, option, path)
     for each in outputs:
         _refuse_store(*each, ctx.params.get("store"))
-        if Path(each[1]).name == ACCEPTED_FILE:
+        if Path(each[1]).name == params.ACCEPTED_FILE:
             message = f"{each[0]} {printable(each[1])} is a list of accepted pairs"
             raise ParameterError(message, f"{_ANOTHER}; `lshdup accept` writes this one")
         for option, path in inputs:
@@ -160,7 +148,12 @@ _LARGE_STORE = 100 << 20
 #: Of `open_session`.
 Accept = Callable[["DocumentList", bool], Iterable[tuple[str, str]]]
 
-_PARAMS: tuple[Any, ...] = (ShingleParams, FilterParams, SketchParams, BandParams)
+_PARAMS: tuple[Any, ...] = (
+    params.ShingleParams,
+    params.FilterParams,
+    params.SketchParams,
+    params.BandParams,
+)
 
 
 @dataclass(frozen=True)
@@ -222,7 +215,7 @@ def open_session(
         above, store = None, given["store"]
         if store is None:
             above = nearest_store()
-            store = Path(DEFAULT_STORE) if documents else above
+            store = Path(params.DEFAULT_STORE) if documents else above
             if not given.get("no_store"):
                 refuse_link(store)
         jobs = given["jobs"] or count_processors()
@@ -245,7 +238,7 @@ def open_session(
             secret, wait = explicit.get("secret", b""), given.get("wait") or 0.0
             kept = Store(store, secret, wait=wait, most=given["memo"])
         workspace = Workspace(run, kept, above=above)
-        if above not in (None, Path(DEFAULT_STORE)) and not documents and workspace.store:
+        if above not in (None, Path(params.DEFAULT_STORE)) and not documents and workspace.store:
             console.say(f"the store is {above}")
         request = Request(
             documents,
@@ -275,7 +268,7 @@ def _accept(outputs: Outputs, accept: Accept | None, documents: "DocumentList", 
 
 def read_parameters(
     ctx: click.Context, console: Console
-) -> tuple[dict[str, Any], tuple[bytes, ...], DocumentParams]:
+) -> tuple[dict[str, Any], tuple[bytes, ...], params.DocumentParams]:
     """Return the parameters that were set explicitly, the named documents, and how to read them.
 
     A command without DOCS takes all parameters that were not set explicitly from the artifacts.
@@ -312,9 +305,9 @@ def read_parameters(
             "standard input is not read; --files-from - reads names of documents from it, and DOCS "
             "- with --stdin the documents"
         )
-    files = merge_params(DocumentParams, {**given, "stdin": given.get("stdin") or ""})
+    files = merge_params(params.DocumentParams, {**given, "stdin": given.get("stdin") or ""})
     if "format_seconds" in given:
-        limits = FormatLimits(given["format_seconds"], given["format_memory"])
+        limits = params.FormatLimits(given["format_seconds"], given["format_memory"])
         files = replace(files, formats=limits)
     return explicit, documents, files
 
@@ -334,7 +327,7 @@ def _named_documents(given: dict[str, Any]) -> tuple[bytes, ...]:
 def _check_streams(given: dict[str, Any], documents: tuple[bytes, ...]) -> None:
     """Raise if standard input or --stdin cannot be what they are named as."""
     kind = given.get("stdin")
-    if STDIN in documents:
+    if params.STDIN in documents:
         if not kind:
             message = "standard input is no document here"
             raise InputError(
@@ -342,7 +335,7 @@ def _check_streams(given: dict[str, Any], documents: tuple[bytes, ...]) -> None:
                 "say what records it holds, as --stdin jsonl, or ask with `lshdup query -`, or "
                 "name the file ./- if that is meant",
             )
-        if given.get("files_from") == STDIN:
+        if given.get("files_from") == params.STDIN:
             message = "standard input is named twice: as DOCS, and by --files-from"
             raise ParameterError(message, "name a file with the names of documents")
         if standard_input().isatty():

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lshdup.base.params import AcrossParams
 from lshdup.base.wording import quoted
 from lshdup.errors import LshdupError, ParameterError
 
@@ -47,17 +46,6 @@ class Pattern(ParamType[str]):
         except re.error as error:
             self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
         return str(value)
-
-
-class Across(ParamType[AcrossParams]):
-    """What documents of one origin have in common: folder[:DEPTH], field:NAME, or REGEX."""
-
-    name = "across"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> AcrossParams:
-        return value if isinstance(value, AcrossParams) else AcrossParams.parse(str(value))
 
 
 class OutputPath(click.Path):

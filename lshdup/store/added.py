@@ -4,18 +4,23 @@ Segments hold in the order of their numbers, for whatever collection the store h
 written together with earlier ones replaces these, which may still be there.
 """
 
-import re
+from contextlib import suppress
 
-from lshdup.base.atomic import Folder
+from lshdup.base.atomic import Folder, explained
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
 from lshdup.collection.collection import Collection
 from lshdup.errors import ArtifactError
 from lshdup.store import npz
-from lshdup.store.npz import check_arrays, damage_explained, declare_strings, refuse_if, table_of
-from lshdup.store.store import ADDED, Store
-
-_NAME = re.compile(r"[0-9]{8}\.npz")
+from lshdup.store.npz import (
+    check_arrays,
+    damage_explained,
+    declare_strings,
+    refuse_if,
+    string_arrays,
+    table_of,
+)
+from lshdup.store.store import ADDED, SEGMENT, Store
 
 _AGAIN = "remove it, and add what was in it again"
 
@@ -38,14 +43,11 @@ class Segment:
 
 def list_segments(store: Store) -> list[str]:
     """Return the names of the segments, the oldest first. Raise ArtifactError if that fails."""
-    try:
-        names = Folder(store.folder, ADDED).names()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        message = f"{store.folder / ADDED} cannot be read: {error.strerror}"
-        raise ArtifactError(message, "see that it may be read") from None
-    return sorted(f"{ADDED}/{name[:-4]}" for name in names if _NAME.fullmatch(name))
+    message, hint = f"{store.folder / ADDED} cannot be read", "see that it may be read"
+    with explained(message, hint), suppress(FileNotFoundError):
+        names = filter(SEGMENT.fullmatch, Folder(store.folder, ADDED).names())
+        return sorted(f"{ADDED}/{name[:-4]}" for name in names)
+    return []
 
 
 def load_segment(store: Store, name: str) -> Segment | None:
@@ -71,11 +73,8 @@ def save_segment(store: Store, segment: Segment) -> str:
     """Save a segment, synced, and remove those that it replaces; return its name."""
     last = ["/0", *list_segments(store)][-1].rpartition("/")[2]
     name, removed = f"{ADDED}/{int(last) + 1:08}", StringTable.from_strings(segment.removed)
-    beside = {
-        "removed_blob": removed.values, "removed_offsets": removed.offsets,
-        "added_to": segment.base, "replaces": list(segment.replaces),
-    }  # fmt: skip
-    store.save_collection(name, segment.collection, beside)
+    beside = {"added_to": segment.base, "replaces": list(segment.replaces)}
+    store.save_collection(name, segment.collection, string_arrays("removed", removed) | beside)
     for each in segment.replaces:
         store.drop(each)
     return name

@@ -27,6 +27,7 @@ from lshdup.store.npz import (
     declare_sets,
     declare_strings,
     refuse_if,
+    string_arrays,
     table_of,
 )
 
@@ -41,6 +42,9 @@ _LOCATIONS = declare_strings("paths", "files")
 _LOCATIONS["path_kinds"] = Member(np.uint8, ("files",), below=max(Kind) + 1)
 _LOCATIONS["path_of"] = Member(np.int64, ("documents",), below="files")
 _LOCATIONS |= declare_columns("documents", starts=np.int64, lengths=np.int64, numbers=np.int64)
+#: The arrays of `Locations`, and its names for them.
+_PLACES = {"path_kinds": "kinds", "path_of": "file"}
+_PLACES |= {name: name for name in ("starts", "lengths", "numbers")}
 _SKIPPED = declare_strings("left_names", "skipped") | declare_strings("left_details", "skipped")
 _SKIPPED |= declare_columns("skipped", left_sizes=np.int64, left_mtimes=np.int64)
 _SKIPPED["left_reasons"] = Member(np.uint8, ("skipped",), below=len(Reason))
@@ -64,24 +68,18 @@ def collection_arrays(collection: Collection, kind: str) -> dict[str, Array]:
     documents, locations = collection.documents, collection.documents.parts
     # The list that a part is of knows what was skipped there.
     skipped = collection.skipped + (documents.skipped if kind != "segment" else ())
-    arrays: dict[str, Array] = _string_arrays("names", documents.names)
+    arrays: dict[str, Array] = string_arrays("names", documents.names)
     arrays |= {"file_sizes": documents.sizes, "file_mtimes": documents.mtimes}
     if locations is not None:
-        arrays |= _string_arrays("paths", locations.paths)
-        arrays |= {
-            "path_kinds": locations.kinds,
-            "path_of": locations.file,
-            "starts": locations.starts,
-            "lengths": locations.lengths,
-            "numbers": locations.numbers,
-        }
+        arrays |= string_arrays("paths", locations.paths)
+        arrays |= {name: getattr(locations, of) for name, of in _PLACES.items()}
     arrays |= _skipped_arrays(skipped)
     notes, removed, sets = collection.notes, collection.shingle_filter, collection.sets
     if notes.reader:
         arrays["reader"] = np.frombuffer(notes.reader.encode(), np.uint8)
     if len(notes.guess_documents):
         arrays["guessed"] = notes.guess_documents
-        arrays |= _string_arrays("guesses", notes.guesses)
+        arrays |= string_arrays("guesses", notes.guesses)
     arrays |= collection.columns
     if kind != "shingles" and collection.signatures is not None:
         arrays["signatures"] = collection.signatures
@@ -104,18 +102,14 @@ def _skipped_arrays(skipped: tuple[SkippedFile, ...]) -> dict[str, Array]:
         "left_sizes": np.array([each.size for each in skipped], np.int64),
         "left_mtimes": np.array([each.mtime for each in skipped], np.int64),
     }
-    arrays |= _string_arrays("left_names", names) | _string_arrays("left_details", details)
+    arrays |= string_arrays("left_names", names) | string_arrays("left_details", details)
     records = [(row, each.record) for row, each in enumerate(skipped) if each.record is not None]
     if records:
         paths = StringTable.from_strings(record.path for _, record in records)
-        arrays |= _string_arrays("left_paths", paths)
+        arrays |= string_arrays("left_paths", paths)
         columns = np.array([(row, *record[1:]) for row, record in records], np.int64)
         arrays["left_records"] = columns
     return arrays
-
-
-def _string_arrays(name: str, table: StringTable) -> dict[str, Array]:
-    return {f"{name}_blob": table.values, f"{name}_offsets": table.offsets}
 
 
 # --- arrays -> collection -----------------------------------------------------------------------
@@ -178,8 +172,8 @@ def _read_documents(
     if "starts" in artifact.arrays:  # Whether a file is there is seen when it is read.
         refuse_if("path_kinds" not in artifact.arrays, "where its documents are is missing")
         where = check_arrays(artifact, _LOCATIONS, sizes)
-        columns = "path_kinds", "path_of", "starts", "lengths", "numbers"
-        locations = Locations(table_of(where, "paths"), *(where[name] for name in columns))
+        columns = {of: where[name] for name, of in _PLACES.items()}
+        locations = Locations(table_of(where, "paths"), **columns)
     documents = DocumentList(
         table_of(arrays, "names"),
         arrays["file_sizes"],
@@ -252,18 +246,11 @@ def _read_notes(artifact: Artifact, sizes: dict[str, int]) -> ReadingNotes:
 # --- comparison ---------------------------------------------------------------------------------
 
 
-def would_save_the_same(old: Collection, new: Collection, kind: str) -> bool:
-    """Return whether the artifact of one collection would say the same as that of the other."""
-    if (
-        old.identity != new.identity
-        or old.documents.docs != new.documents.docs
-        or old.documents.has_links != new.documents.has_links
-        or old.documents.record_fields != new.documents.record_fields
-        or (kind == "signatures" and old.sketch != new.sketch)
-        or old.unfiltered_identity != new.unfiltered_identity
-    ):
-        return False
-    # Names, sets and signatures are told apart by the identity.
+def have_equal_lists(old: Collection, new: Collection, kind: str) -> bool:
+    """Return whether the artifacts of two collections with equal headers have equal arrays.
+
+    Names, sets and signatures are told apart by the identity, which the header has.
+    """
     bare = (
         replace(each, columns={}, signatures=None, shingle_filter=None, sets=None)
         for each in (old, new)

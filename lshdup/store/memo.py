@@ -270,15 +270,13 @@ class Memo:
         Makes room if the disk is full. Raises ArtifactError if that does not help.
         """
         keep = self._is_kept(self._load_held(kind), collection, *others)
-        for _ in range(2):
+        for is_last in (False, False, True):
             try:
                 self._store.save_collection(kind, collection, keep_old=keep)
+                break
             except ArtifactError:
-                if not self.remove():
+                if is_last or not self.remove():
                     raise
-            else:
-                return
-        self._store.save_collection(kind, collection, keep_old=keep)
 
     def _load_held(self, name: str) -> Collection | None:
         """Load what a segment holds; None if it is damaged or missing."""

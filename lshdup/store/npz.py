@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.atomic import Folder
+from lshdup.base.atomic import Folder, explained
 from lshdup.base.frozen import dataclass
 from lshdup.base.ragged import StringTable
 from lshdup.base.system import release
@@ -86,19 +86,10 @@ def save(
 
     Determinism: equal headers and arrays give equal bytes.
     """
-    try:
-        with Folder(path.parent).replace(path.name) as file:
-            write(file, kind, header, arrays)
-            if before is not None:
-                before()
-    except OSError as error:
-        raise cannot_write(path, error) from None
-
-
-def cannot_write(path: Path, error: OSError) -> ArtifactError:
-    """Return the error for a file of the store that cannot be written."""
-    message = f"{path} cannot be written: {error.strerror}"
-    return ArtifactError(message, "name another store with --store DIR, or use --no-store")
+    with explained(f"{path} cannot be written"), Folder(path.parent).replace(path.name) as file:
+        write(file, kind, header, arrays)
+        if before is not None:
+            before()
 
 
 def write(
@@ -146,48 +137,8 @@ def load(
     """
     try:
         with Folder(path.parent).open(path.name) as file:
-            return read(file, path, kind, remedy, verify=verify, always=always)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}"
-        raise ArtifactError(message, remedy) from None
-
-
-def read(
-    file: IO[bytes],
-    path: Path,
-    kind: str | tuple[str, ...],
-    remedy: str,
-    *,
-    verify: bool = True,
-    always: tuple[str, ...] = (),
-) -> Artifact:
-    """Map an artifact that is open, as `load`. path : its name for errors."""
-    arrays, unverified = {}, set()
-    try:
-        file.read(1)  # `zipfile` says of a file that cannot be read that it is no archive.
-        with zipfile.ZipFile(file) as archive:
-            infos = archive.infolist()
-        names = {info.filename.removesuffix(".npy") for info in infos}
-        fits = len(names) == len(infos) <= _MOST_MEMBERS
-        refuse_if(not fits, "it has too many members, or two of one name")
-        total = sum(info.file_size for info in infos)
-        refuse_if(total > os.fstat(file.fileno()).st_size, "its members overlap")
-        # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
-        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        for info in infos:
-            name = info.filename.removesuffix(".npy")
-            is_small = info.file_size <= _ALWAYS_VERIFIED or name in ("header", *always)
-            if not (verify or is_small):
-                unverified.add(name)
-            arrays[name] = _map_member(whole, info, verify=name not in unverified)
-            if not verify:  # Pages that were verified need not stay in memory.
-                release(whole)
-        header = json.loads(arrays.pop("header").tobytes())
-        if not isinstance(header, dict) or not isinstance(header.get("format"), int):
-            message = "it has no header"
-            raise KeyError(message)
+            artifact = _map_members(file, verify=verify, always=always)
+        header = artifact.header
         kinds = (kind,) if isinstance(kind, str) else kind
         if header.get("kind") not in kinds:
             message = f"{path} holds {header.get('kind')}, not {kinds[0]}"
@@ -198,9 +149,42 @@ def read(
                 f" this lshdup reads {FORMAT_VERSION}"
             )
             raise ArtifactError(message, remedy)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        message = f"{path} cannot be read: {error.strerror}"
+        raise ArtifactError(message, remedy) from None
     except _BROKEN as error:
         message = f"{path} is damaged or no lshdup artifact ({error})"
         raise ArtifactError(message, remedy) from None
+    return artifact
+
+
+def _map_members(file: IO[bytes], *, verify: bool, always: tuple[str, ...]) -> Artifact:
+    """Map the members of a file; raise OSError, or one of _BROKEN."""
+    arrays, unverified = {}, set()
+    file.read(1)  # `zipfile` says of a file that cannot be read that it is no archive.
+    with zipfile.ZipFile(file) as archive:
+        infos = archive.infolist()
+    names = {info.filename.removesuffix(".npy") for info in infos}
+    fits = len(names) == len(infos) <= _MOST_MEMBERS
+    refuse_if(not fits, "it has too many members, or two of one name")
+    total = sum(info.file_size for info in infos)
+    refuse_if(total > os.fstat(file.fileno()).st_size, "its members overlap")
+    # Copy-on-write instead of read-only: kernels are compiled for writable arrays, once.
+    whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    for info in infos:
+        name = info.filename.removesuffix(".npy")
+        is_small = info.file_size <= _ALWAYS_VERIFIED or name in ("header", *always)
+        if not (verify or is_small):
+            unverified.add(name)
+        arrays[name] = _map_member(whole, info, verify=name not in unverified)
+        if not verify:  # Pages that were verified need not stay in memory.
+            release(whole)
+    header = json.loads(arrays.pop("header").tobytes())
+    if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+        message = "it has no header"
+        raise KeyError(message)
     return Artifact(header, arrays, frozenset(unverified))
 
 
@@ -299,6 +283,11 @@ def declare_strings(name: str, size: str) -> Declaration:
 def table_of(arrays: Mapping[str, Array], name: str) -> StringTable:
     """Return a table of strings from the arrays that `declare_strings` declares."""
     return StringTable(arrays[f"{name}_blob"], arrays[f"{name}_offsets"])
+
+
+def string_arrays(name: str, table: StringTable) -> dict[str, Array]:
+    """Return the arrays of a table of strings, as `declare_strings` declares them."""
+    return {f"{name}_blob": table.values, f"{name}_offsets": table.offsets}
 
 
 def check_arrays(

@@ -47,7 +47,6 @@ _NONE = 0xFFFFFFFF
 
 _INDEX_AGAIN = "run `lshdup index`"
 _PASSAGES_AGAIN = "run `lshdup passages DOCS` again"
-_PAIRS_AGAIN, _CLUSTERS_AGAIN = "run `lshdup pairs` again", "run `lshdup clusters` again"
 
 _BANDS = {
     "firsts": Member(np.uint32, ("documents",), below="documents"),
@@ -132,7 +131,7 @@ def save_pairs(store: Store, header: dict[str, Any], found: PairsFound) -> None:
 def load_pairs(run: Run, store: Store, collection: Collection) -> StoredPairs | None:
     """Load pairs.npz. Return None if it is missing, damaged, or of another collection."""
     with contextlib.suppress(ArtifactError, *DAMAGED):
-        artifact = npz.load(store.path("pairs"), "pairs", _PAIRS_AGAIN)
+        artifact = npz.load(store.path("pairs"), "pairs", "")
         if artifact is None or not _says(artifact.header, _made_from(collection)):
             return None
         header, n = artifact.header, len(collection.documents)
@@ -176,7 +175,7 @@ def load_clusters(
     header : of `describe_clusters`.
     """
     with contextlib.suppress(ArtifactError, *DAMAGED):
-        artifact = npz.load(store.path("clusters"), "clusters", _CLUSTERS_AGAIN)
+        artifact = npz.load(store.path("clusters"), "clusters", "")
         if artifact is None or not _says(artifact.header, header):
             return None
         n = len(collection.documents)

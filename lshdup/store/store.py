@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lshdup.base.atomic import PREFIX, SUFFIX, Folder, describe_obstacle
+from lshdup.base.atomic import PREFIX, SUFFIX, Folder, describe_obstacle, explained
 from lshdup.base.params import DEFAULT_STORE, ShingleParams, SketchParams
 from lshdup.base.system import hold, is_own, is_read_only, pread, pwrite
 from lshdup.collection.collection import Collection
@@ -23,7 +23,7 @@ from lshdup.errors import RERUN, ArtifactError
 from lshdup.shingling.shingle_filter import ShingleFilter
 from lshdup.sources.records import RecordFields
 from lshdup.store import npz
-from lshdup.store.collection_io import collection_arrays, read_collection, would_save_the_same
+from lshdup.store.collection_io import collection_arrays, have_equal_lists, read_collection
 from lshdup.store.npz import damage_explained, refuse_if
 
 #: The first line of a store's .gitignore, by which it is known, and the whole of it.
@@ -49,7 +49,7 @@ _FILES = (_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST)
 MEMO, ADDED = "memo", "added"
 
 #: The names of its files, and the kinds of artifacts that they are.
-_SEGMENT = re.compile(r"[0-9]{8}\.npz")
+SEGMENT = re.compile(r"[0-9]{8}\.npz")
 _SEGMENTS = ("segment", "signatures", "shingles", "bytes")
 
 #: The artifacts of runs that leave those of other runs as they are.
@@ -124,7 +124,8 @@ class Store:
 
     def make_writable(self) -> None:
         """Prove before the work that its result can be written. Make the folder if need be."""
-        try:
+        hint = "name another with --store DIR, or use --no-store"
+        with explained(f"the store {self.folder} cannot be written", hint):
             is_new = not self.folder.exists()
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self.is_ours():
@@ -142,10 +143,6 @@ class Store:
             if not os.access(self.folder, os.W_OK | os.X_OK):
                 cause = errno.EROFS if is_read_only(self.folder) else errno.EACCES
                 raise OSError(cause, os.strerror(cause))
-        except OSError as error:
-            message = f"the store {self.folder} cannot be written: {error.strerror}"
-            hint = "name another with --store DIR, or use --no-store"
-            raise ArtifactError(message, hint) from None
 
     def is_ours(self) -> bool:
         """Return whether lshdup made this folder; it overwrites files in no other."""
@@ -203,10 +200,8 @@ class Store:
             return
         self.make_writable()
         until = time.monotonic() + self._wait
-        try:
+        with explained(f"{self.folder / _LOCK_NAME} cannot be written"):
             descriptor = Folder(self.folder).open_lock(_LOCK_NAME)
-        except OSError as error:
-            raise npz.cannot_write(self.folder / _LOCK_NAME, error) from None
         try:
             while True:
                 try:
@@ -244,7 +239,7 @@ class Store:
         """Remove a store that this run has made if it holds nothing: it would hide one above."""
         with contextlib.suppress(OSError):
             names = {each.name for each in self.folder.iterdir()}
-            if self.is_held and names <= {_MARK_NAME, _TAG_NAME, _LOCK_NAME, _MANIFEST}:
+            if self.is_held and names.issubset(_FILES):
                 shutil.rmtree(self.folder)
 
     # --- the manifest -----------------------------------------------------------------------------
@@ -264,11 +259,11 @@ class Store:
         manifest = {"format": npz.FORMAT_VERSION, **before, **values}
         if manifest == before:
             return
-        try:
-            with Folder(self.folder).replace(_MANIFEST) as file:
-                file.write(json.dumps(manifest, indent=1).encode("ascii") + b"\n")
-        except OSError as error:
-            raise npz.cannot_write(self.folder / _MANIFEST, error) from None
+        with (
+            explained(f"{self.folder / _MANIFEST} cannot be written"),
+            Folder(self.folder).replace(_MANIFEST) as file,
+        ):
+            file.write(json.dumps(manifest, indent=1).encode("ascii") + b"\n")
 
     def current(self) -> str:
         """Return which artifact commands without DOCS continue with: "shingles" or "signatures"."""
@@ -301,7 +296,7 @@ class Store:
     def segments(self) -> list[str]:
         """Return the names of the segments in the memo, the newest first."""
         with contextlib.suppress(OSError):
-            names = filter(_SEGMENT.fullmatch, Folder(self.folder, MEMO).names())
+            names = filter(SEGMENT.fullmatch, Folder(self.folder, MEMO).names())
             return [f"{MEMO}/{name[:8]}" for name in sorted(names, reverse=True)]
         return []
 
@@ -369,32 +364,34 @@ class Store:
         if kind == "shingles" and collection.shingle_filter is not None:
             # The next run may apply another filter.
             collection = collection.before_filter
+        header = self._describe_collection(kind, collection)
         if beside is None and path.exists():
             with contextlib.suppress(ArtifactError):
                 old = self.load_collection(kind, here=True, verify=False)
-                if old is not None and would_save_the_same(old, collection, kind):
+                is_same = old is not None and self._describe_collection(kind, old) == header
+                if old is not None and is_same and have_equal_lists(old, collection, kind):
                     return
         self._loaded.pop(kind, None)
         arrays = collection_arrays(collection, kind)
-        documents, sketch = collection.documents, collection.sketch
-        header = self.describe(
-            collection.shingle,
-            sketch if kind in ("signatures", "segment") else None,
-            documents.record_fields,
-            documents.home,
-            collection.shingle_filter,
-        )
-        header["corpus"] = collection.identity
-        header["docs"] = [os.fsdecode(name) for name in documents.docs]
-        header["links"] = documents.has_links
-        if collection.shingle_filter is not None:
-            header["whole"] = collection.unfiltered_identity
         for name, value in (beside or {}).items():
             (arrays if isinstance(value, np.ndarray) else header)[name] = value
         npz.save(
             path, kind, header, arrays,
             before=(lambda: self._keep(kind)) if keep_old else None,
         )  # fmt: skip
+
+    def _describe_collection(self, kind: str, collection: Collection) -> dict[str, Any]:
+        """Return the header of an artifact of a collection."""
+        documents, shingle_filter = collection.documents, collection.shingle_filter
+        sketch = collection.sketch if kind in ("signatures", "segment") else None
+        fields, home = documents.record_fields, documents.home
+        header = self.describe(collection.shingle, sketch, fields, home, shingle_filter)
+        header["corpus"] = collection.identity
+        header["docs"] = [os.fsdecode(name) for name in documents.docs]
+        header["links"] = documents.has_links
+        if shingle_filter is not None:
+            header["whole"] = collection.unfiltered_identity
+        return header
 
     def describe(
         self,

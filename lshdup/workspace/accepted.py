@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.atomic import replace_file
+from lshdup.base.atomic import explained, replace_file
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import Buffer, rows_of, slices_of
 from lshdup.base.params import ACCEPTED_FILE, ShingleParams
@@ -109,14 +109,11 @@ class Accepted:
         for line in sorted(self.lines):
             cells = *map(os.fsdecode, line[:2]), *(f"{each:016x}" for each in line[2:])
             rows.append(dict(zip(CELLS, (*cells, self.lines[line]), strict=True)))
-        try:
-            with replace_file(path) as file:
-                for row in rows:
-                    text = json.dumps(row, ensure_ascii=False)
-                    file.write(text.encode("utf-8", "backslashreplace") + b"\n")
-        except OSError as error:
-            message = f"{path} cannot be written: {error.strerror}"
-            raise InputError(message, "make room, or name another file") from None
+        hint = "make room, or name another file"
+        with explained(f"{path} cannot be written", hint, InputError), replace_file(path) as file:
+            for row in rows:
+                text = json.dumps(row, ensure_ascii=False)
+                file.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def make_line(a: bytes, text_a: int, b: bytes, text_b: int) -> Line:
@@ -136,11 +133,9 @@ def load_accepted(path: Path, option: str, *, repair: bool = False) -> Accepted:
     what, kind, anew = f"{option} {path}".strip(), "list of accepted pairs", "`lshdup accept A B`"
     if option == "--baseline":
         kind, anew = "baseline", "--update-baseline"
-    try:
+    hint = f"name another file; {anew} writes one"
+    with explained(f"{what} cannot be read", hint, InputError):
         head, *texts = path.read_bytes().splitlines() or [b""]
-    except OSError as error:
-        message = f"{what} cannot be read: {error.strerror}"
-        raise InputError(message, f"name another file; {anew} writes one") from None
     try:
         said = json.loads(head)
         texts_by = said.pop("texts") | NOT_OF_TEXTS

@@ -40,8 +40,6 @@ from lshdup.workspace.loading import compares_files, load_whole_documents
 from lshdup.workspace.request import Request, check_conflict, merge_params
 from lshdup.workspace.workspace import Workspace
 
-_BY_BANDS = PairParams()
-
 #: Words for documents of OTHER whose sets are unavailable.
 _FATES = {Reason.VANISHED: "gone", Reason.CHANGED: "changed since"}
 
@@ -50,7 +48,7 @@ def load_sides(
     run: Workspace,
     request: Request,
     others: tuple[bytes, ...],
-    method: PairParams = _BY_BANDS,
+    method: PairParams,
     skipped_there: Callable[[Skipped], None] = lambda _: None,
 ) -> Comparison:
     """Read or load both sides.
@@ -304,8 +302,7 @@ def find_clusters_against(
         buckets=buckets,
         lost=rest[groups.lost],
     )
-    answer = drop_changed(answer, here.documents, run.skipped, 0)
-    return drop_changed(answer, both.lists[1], run.skipped, split)
+    return drop_changed(drop_changed(answer, both.lists[0]), both.lists[1], split)
 
 
 def find_holders(
@@ -337,9 +334,8 @@ def find_holders(
     goes, stays = np.flatnonzero(best >= 0), np.flatnonzero((best < 0) & (both.here.sizes > 0))
     found = Clusters.empty(run, len(sides.sizes)).assign(stays, stays, 1.0)
     found.assign(best[goes], best[goes], 1.0).assign(goes, best[goes], similarity[goes])
-    answer = ClustersFound(found, sides.duplicate_of)
-    answer = drop_changed(answer, both.lists[0], run.skipped, 0)
-    return drop_changed(answer, both.lists[1], run.skipped, split), share
+    answer = drop_changed(ClustersFound(found, sides.duplicate_of), both.lists[0])
+    return drop_changed(answer, both.lists[1], split), share
 
 
 def _take_order(order: Preference, rest: NDArray[np.int64]) -> Preference:

@@ -158,7 +158,7 @@ class Comparison:
             run, collection, index, self.sides.left, self.params.threshold, rule, order,
             same=self.method.same, apart=apart, origins=self.sides.origins,
         )  # fmt: skip
-        return drop_changed(found, collection.documents, run.skipped, 0)
+        return drop_changed(found, collection.documents)
 
     def is_one_document(self) -> bool:
         """Return whether either side has one document with shingles, the same on both."""
@@ -296,33 +296,28 @@ def load_or_find_clusters(
     run.saving.close()
     if found is None and not len(made.lost):
         run.keep("clusters.npz", lambda store: results_io.save_clusters(store, header, made))
-    return drop_changed(made, collection.documents, run.skipped, 0)
+    return drop_changed(made, collection.documents)
 
 
-def drop_changed(
-    found: ClustersFound, documents: DocumentList, skipped: Callable[[Skipped], None], first: int
-) -> ClustersFound:
+def drop_changed(found: ClustersFound, documents: DocumentList, first: int = 0) -> ClustersFound:
     """Return clusters without documents that changed since they were listed; open no file.
 
     Users may delete dropped documents, so none may be dropped for a document that is gone.
 
     documents : those that are looked at. first : the number of the first of them in the clusters.
     """
-    sizes, own, arrays = (
-        found.clusters.sizes,
-        found.clusters.representative,
-        found.clusters.run.arrays,
-    )
+    clusters = found.clusters
+    run, sizes, own = clusters.run, clusters.sizes, clusters.representative
     end = min(first + len(documents), len(own))
 
     def are_several(some: slice) -> NDArray[np.bool_]:
         mine = own[first:end][some]
         return (mine >= 0) & (sizes[mine] > 1)
 
-    members = arrays.where(end - first, are_several)
+    members = run.arrays.where(end - first, are_several)
     changed = documents.changed(members)
     detail = "or gone since it was looked at; run it again with DOCS"
     for index in changed.tolist():
-        skipped(Skipped(documents.names[index], Reason.CHANGED, detail))
+        run.skipped(Skipped(documents.names[index], Reason.CHANGED, detail))
     lost = np.concatenate([found.lost, changed + first])
-    return replace(found, clusters=found.clusters.without(changed + first), lost=lost)
+    return replace(found, clusters=clusters.without(changed + first), lost=lost)

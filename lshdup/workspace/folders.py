@@ -3,6 +3,7 @@ one of two folders only, the same in both, or changed.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -85,37 +86,24 @@ class Folders:
 def find_folders(documents: DocumentList) -> Folders:
     """Return the folders above the documents. Cost: a step for each document."""
     known: dict[bytes, int] = {}
-    firsts: list[int] = []
-    numbers = []
-    last, number = None, 0
+    firsts = list[int]()
+    numbers = list[int]()
     for document, name in enumerate(documents.names):
-        head = name[: name.rfind(b"/") + 1]
-        if head != last:
-            last = head
-            number = known.setdefault(head, len(known))
-            if number == len(firsts):
-                firsts.append(document)
+        number = known.setdefault(name[: name.rfind(b"/") + 1], len(known))
+        if number == len(firsts):
+            firsts.append(document)
         numbers.append(number)
     heads = list(known)
     most_up = max(map(_count_up, heads), default=0)
     steps = [_steps(head, most_up) for head in heads]
-    direct = set(steps)
-    above: dict[tuple[bytes, ...], int] = {(): 0}  # folders directly below
-    for each in direct:
-        while each not in above:
-            above[each] = 0
-            each = each[:-1]
-    for each in above:
-        if each:
-            above[each[:-1]] += 1
-    kept = sorted(each for each, n in above.items() if not each or each in direct or n != 1)
+    direct, every = set(steps), {each[:n] for each in steps for n in range(1, len(each) + 1)}
+    below = Counter(each[:-1] for each in every)  # folders directly below
+    kept = [(), *sorted(each for each in every if each in direct or below[each] != 1)]
     position = {each: at for at, each in enumerate(kept)}
-    parents = [-1]
-    for each in kept[1:]:
-        each = each[:-1]
-        while each not in position:
-            each = each[:-1]
-        parents.append(position[each])
+    parents = [
+        next(position[each[:n]] for n in reversed(range(len(each))) if each[:n] in position)
+        for each in kept[1:]
+    ]
     examples, cuts = [0] * len(kept), [0] * len(kept)
     for first, head, each in zip(firsts, heads, steps, strict=True):
         cut = len(head)
@@ -127,8 +115,8 @@ def find_folders(documents: DocumentList) -> Folders:
         if each and (at := position.get(each)) is not None and not cuts[at]:
             examples[at], cuts[at] = first, cut
     place = np.array([position[each] for each in steps], np.int64)
-    of_documents = place[np.array(numbers, np.int64)] if numbers else np.zeros(0, np.int64)
-    return Folders(FolderTree.of(np.array(parents, np.int64)), of_documents, examples, cuts)
+    tree = FolderTree.of(np.array([-1, *parents], np.int64))
+    return Folders(tree, place[np.array(numbers, np.int64)], examples, cuts)
 
 
 def _count_up(head: bytes) -> int:
@@ -218,14 +206,11 @@ def find_below(word: bytes, documents: DocumentList) -> FolderContent:
     spellings = [typed_name(word)] if not documents.home else []
     for folder in (*spellings, typed_name(os.path.relpath(real, start)), real):
         head = b"" if folder == b"." else folder.rstrip(b"/") + b"/"
-        found = np.flatnonzero([name.startswith(head) for name in names])
-        paths = [name[len(head) :] for name in names.strings_at(found)]
-        if not head:  # names that lead out of the current folder
-            inside = [not path.startswith((b"/", b"../")) for path in paths]
-            found = found[np.array(inside, bool)]
-            paths = [path for path, good in zip(paths, inside, strict=True) if good]
+        outside = () if head else (b"/", b"../")  # names that lead out of the current folder
+        below = [name.startswith(head) and not name.startswith(outside) for name in names]
+        found = np.flatnonzero(below)
         if len(found):
-            return FolderContent(found, paths)
+            return FolderContent(found, [name[len(head) :] for name in names.strings_at(found)])
     return FolderContent(np.zeros(0, np.int64), [])
 
 
@@ -332,7 +317,7 @@ class _Partners:
         return found
 
     def describe(self, left: _I64, right: _I64) -> Iterator[Difference]:
-        """Yield a row for each pair; one of the two may be -1."""
+        """Return a row for each pair; one of the two may be -1."""
         both = (left >= 0) & (right >= 0)
         a, b = left[both], right[both]
         bytes_, _, sets = self._prints
@@ -340,13 +325,11 @@ class _Partners:
         score = (is_same | ((sets[a] == sets[b]) & (sets[a] != 0))).astype(np.float64)
         rest = score == 0
         score[rest] = self._similarity(a[rest], b[rest])
-        kinds = np.where(right < 0, KINDS.index(ONLY_A), KINDS.index(ONLY_B))
-        kinds[both] = np.where(is_same, KINDS.index(SAME), KINDS.index(CHANGED))
+        kinds = np.where(right < 0, ONLY_A, ONLY_B).astype(object)
+        kinds[both] = np.where(is_same, SAME, CHANGED)
         scores = np.zeros(len(left))
         scores[both] = score
-        columns = kinds.tolist(), left.tolist(), right.tolist(), scores.tolist()
-        for kind, one, other, each in zip(*columns, strict=True):
-            yield Difference(KINDS[kind], one, other, each)
+        return map(Difference, kinds.tolist(), left.tolist(), right.tolist(), scores.tolist())
 
 
 def weigh(groups: _I64, weights: _I64, a: FolderContent, b: FolderContent) -> tuple[int, int, int]:

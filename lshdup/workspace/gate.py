@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection
 from contextlib import suppress
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ class Changes:
 
     def __init__(self, ref: str) -> None:
         self._ref = ref
-        self._tops: dict[bytes, bytes | None] = {}
+        self._find_top = cache(find_repository)
         self._changed: dict[bytes, set[bytes]] = {}
 
     def find(self, documents: DocumentList) -> NDArray[np.bool_]:
@@ -77,9 +78,7 @@ class Changes:
 
         Errors: InputError if the folder is in no repository, git fails, or does not know `ref`.
         """
-        if folder not in self._tops:
-            self._tops[folder] = find_repository(folder)
-        top = self._tops[folder]
+        top = self._find_top(folder)
         if top is None:
             message = f"--changed-since {self._ref}: a document is in no repository of git"
             raise InputError(message, "name documents of one, or leave the option out")

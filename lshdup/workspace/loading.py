@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +130,7 @@ def load_all_sets(run: Workspace, request: Request) -> Collection:
         shingle = merge_params(ShingleParams, request.given)
         wanted = read_filter_request(run, request, shingle)
         documents = find_named(run, request, shingle)
-        collection = _collect(run, request, documents, shingle, EVERY_SET, memo=None)
+        collection, _ = _collect(run, request, documents, shingle, EVERY_SET, is_saved=False)
     else:
         collection, last = _load_or_read_sets(run, request)
         wanted = read_filter_request(run, request, collection.shingle, last)
@@ -146,12 +145,13 @@ def make_shingles(run: Workspace, request: Request) -> Collection:
     if not request.documents:
         message = "no documents were named"
         raise InputError(message, f"{RERUN} (files or folders)")
-    store, shingle = run.require_store(), merge_params(ShingleParams, request.given)
+    run.require_store()
+    shingle = merge_params(ShingleParams, request.given)
     wanted = read_filter_request(run, request, shingle)
     documents = find_named(run, request, shingle, is_step=True)
     with run.writing():
-        memo = Memo(run, store, documents.record_fields, request.check_content, shingle)
-        collection = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
+        collection, memo = _collect(run, request, documents, shingle, EVERY_SET)
+        assert memo is not None
         memo.save(collection, "shingles")
         if wanted is not None:
             shingle_filter = build_filter(run, collection, wanted)
@@ -174,12 +174,11 @@ def load_sets(run: Workspace, collection: Collection, *, verify: bool) -> Ragged
     """Return the unfiltered sets of a collection, its own or from shingles.npz; else None."""
     if collection.sets is not None or run.store is None:
         return collection.sets
-    try:
+    with suppress(ArtifactError):
         shingles = run.store.load_collection("shingles", verify=verify)
-    except ArtifactError:
-        return None
-    is_same = shingles is not None and shingles.identity == collection.unfiltered_identity
-    return shingles.sets if shingles is not None and is_same else None
+        if shingles is not None and shingles.identity == collection.unfiltered_identity:
+            return shingles.sets
+    return None
 
 
 def load_or_build_filter(
@@ -250,7 +249,10 @@ def load_whole_documents(*sides: tuple[Workspace, Request]) -> list[Collection]:
     """
     least, made = sides[0][1].given.get("min_bytes", 1), list[Collection]()
     if not sides[0][1].documents:
-        return [leave_out_small(_load_last_files(*sides[0]), least)]
+        run, request = sides[0]
+        last = _load_artifact(run, request, "bytes")
+        request.accept(last.documents, True)
+        return [leave_out_small(last, least)]
     requests = []
     for run, request in sides:
         most = request.given.get("max_bytes", sys.maxsize)
@@ -259,11 +261,7 @@ def load_whole_documents(*sides: tuple[Workspace, Request]) -> list[Collection]:
     shared, first = find_shared_sizes(lists, least), 0
     for (run, request), documents, only in zip(requests, lists, shared, strict=True):
         with run.writing():
-            memo = None
-            if run.store is not None:
-                fields, is_checked = documents.record_fields, request.check_content
-                memo = Memo(run, run.store, fields, is_checked, WHOLE_DOCUMENTS)
-            found = _collect(run, request, documents, WHOLE_DOCUMENTS, 0, memo=memo, only=only)
+            found, memo = _collect(run, request, documents, WHOLE_DOCUMENTS, 0, only=only)
             found = complete(found, first)
             if memo is not None:
                 memo.save(forget_unread(found), "bytes")
@@ -271,15 +269,6 @@ def load_whole_documents(*sides: tuple[Workspace, Request]) -> list[Collection]:
         made.append(leave_out_small(found, least))
         first += len(documents)
     return made
-
-
-def _load_last_files(run: Workspace, request: Request) -> Collection:
-    """Load bytes.npz."""
-    last = run.store.load_collection("bytes") if run.store is not None else None
-    if last is None:
-        _refuse_nothing(run, "bytes", request)
-    request.accept(last.documents, True)
-    return last
 
 
 # --- the filter that a command requests -----------------------------------------------------------
@@ -365,12 +354,9 @@ def _sign_documents(
     them, archives would be unpacked again, or a stream had them. Common shingles are counted in all
     unfiltered sets, which are collected first and saved. Without a store nothing is saved.
     """
-    sketch, store, memo = merge_params(SketchParams, request.given), run.store, None
-    fields, is_checked = documents.record_fields, request.check_content
+    sketch, store = merge_params(SketchParams, request.given), run.store
     if wanted is not None and wanted.params.ignore_common:
-        if store is not None:
-            memo = Memo(run, store, fields, is_checked, shingle)
-        whole = _collect(run, request, documents, shingle, EVERY_SET, memo=memo)
+        whole, memo = _collect(run, request, documents, shingle, EVERY_SET)
         stored = None
         if memo is not None and store is not None:
             memo.save_artifact(whole, "shingles")
@@ -392,9 +378,7 @@ def _sign_documents(
     # as fast as keeping the sets of all.
     are_kept = is_slow or (documents.has_parquet and documents.spans.sum() <= most // 8)
     keep = EVERY_SET if is_stream else max(memory, most if are_kept else 0)
-    if store is not None:
-        memo = Memo(run, store, fields, is_checked, shingle, sketch, wanted)
-    collection = _collect(run, request, documents, shingle, keep, sketch, wanted, memo=memo)
+    collection, memo = _collect(run, request, documents, shingle, keep, sketch, wanted)
     if memo is None:
         return collection, None
     # Sets that were too many to be kept are missing.
@@ -417,15 +401,20 @@ def _collect(
     sketch: SketchParams | None = None,
     shingle_filter: ShingleFilter | None = None,
     *,
-    memo: Memo | None,
+    is_saved: bool = True,
     only: NDArray[np.bool_] | None = None,
-) -> Collection:
-    """Collect what no earlier run has collected, and report the files that are skipped.
+) -> tuple[Collection, Memo | None]:
+    """Collect what no earlier run has collected, and report the files that are skipped. Return the
+    collection, and the memo that saves it, if there is a store.
 
+    is_saved : whether the memo is asked, and written.
     only : bool array over the documents, those that are read if no earlier run has.
     """
     previous: Iterable[Previous] = ()
-    if memo is not None:
+    memo, store = None, run.store
+    if store is not None and is_saved:
+        fields, is_checked = documents.record_fields, request.check_content
+        memo = Memo(run, store, fields, is_checked, shingle, sketch, shingle_filter)
         found = memo.find(documents, with_sets=keep != 0)
         first = next(found, None)
         previous = chain([first] if first is not None else [], found)
@@ -436,7 +425,7 @@ def _collect(
         keep=keep, checkpoint=memo, wanted=only,
     )  # fmt: skip
     run.report_skipped(collection.skipped, request.documents)
-    return collection
+    return collection, memo
 
 
 def _sign_sets(
@@ -472,15 +461,12 @@ def _sign_last(
     save, verify, again : as of `load_signatures`.
     """
     store = run.store
-    if store is None:
-        _refuse_nothing(run, "signatures", request)
+    if store is None or (store.current() == "signatures" and not again):
+        last = _load_artifact(run, request, "signatures", verify=verify)
+        wanted = read_filter_request(run, request, last.shingle, last)
+        _check_signatures(last, request, wanted)
+        return last
     signatures = store.load_collection("signatures", verify=verify)
-    if store.current() == "signatures" and not again:
-        if signatures is None:
-            _refuse_nothing(run, "signatures", request)
-        wanted = read_filter_request(run, request, signatures.shingle, signatures)
-        _check_signatures(signatures, request, wanted)
-        return signatures
     whole, _ = _load_or_read_sets(run, request, refuse_lost=save)
     sketch = merge_params(SketchParams, request.given)
     wanted = read_filter_request(run, request, whole.shingle)
@@ -543,9 +529,7 @@ def _load_unfiltered(run: Workspace, request: Request) -> tuple[Collection, Coll
         check_conflict("signatures.npz", signatures.shingle, request.given, RERUN)
         sets = load_sets(run, signatures, verify=True)
         return replace(signatures.before_filter, sets=sets), signatures
-    shingles = store.load_collection("shingles") if store is not None else None
-    if shingles is None:
-        _refuse_nothing(run, "shingles", request)
+    shingles = _load_artifact(run, request, "shingles")
     check_conflict("shingles.npz", shingles.shingle, request.given, RERUN)
     return shingles, None
 
@@ -583,10 +567,18 @@ def _load_or_read_sets(
     return collection, signatures
 
 
-def _refuse_nothing(run: Workspace, kind: str, request: Request) -> NoReturn:
+def _load_artifact(
+    run: Workspace, request: Request, kind: str, *, verify: bool = True
+) -> Collection:
+    """Load an artifact of a collection. Raise ArtifactError if there is none, or if it is damaged.
+
+    verify : whether every byte is verified.
+    """
     if run.store is None:
         message = "no documents were named, and --no-store leaves nothing to continue from"
         raise ArtifactError(message, f"{RERUN} (files or folders)")
+    if (collection := run.store.load_collection(kind, verify=verify)) is not None:
+        return collection
     store = run.store.folder
     message = f"there is no {kind}.npz in {store}"
     if request.is_other:

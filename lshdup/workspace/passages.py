@@ -1,7 +1,6 @@
 """Passages of documents: one pass over them, then the comparison of their tokens."""
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lshdup.base.atomic import temporary_place
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import GrowingArray, rows_of, slices_of
 from lshdup.base.params import AcrossParams, PassageParams, ShingleParams
@@ -293,7 +293,7 @@ def _plan_disk(
     tokens = sum(int(each.spans.sum()) for each in lists) / _TOKEN_BYTES[shingle.tokens]
     anchors = int(2 * tokens / (plan_anchors(params)[1] + 1))
     planned = int(8 * tokens + _ANCHOR_BYTES * anchors)
-    place = run.arrays.folder or Path(tempfile.gettempdir())
+    place = temporary_place(run.arrays.folder)
     free = shutil.disk_usage(place).free
     line = f"temporary files of about {planned >> 20:,} MB in {place} ({free >> 20:,} MB are free)"
     if planned > free:

@@ -5,23 +5,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lshdup.base.frozen import dataclass
-from lshdup.base.params import (
-    BandParams,
-    ClusterParams,
-    DocumentParams,
-    FilterParams,
-    ShingleParams,
-    SketchParams,
-)
+from lshdup.base.params import DocumentParams, FilterParams, ShingleParams, SketchParams
 from lshdup.errors import ArtifactError
 
 if TYPE_CHECKING:
     from lshdup.collection.collection import Collection
     from lshdup.sources.document_list import DocumentList
 
-P = TypeVar(
-    "P", DocumentParams, ShingleParams, FilterParams, SketchParams, BandParams, ClusterParams
-)
+#: A class of `base.params`.
+P = TypeVar("P", bound=Any)
 
 #: Options whose name is not that of their parameter.
 _OPTIONS = {"k": "-k", "keep_case": "--keep-case", "normalize": "normalization"}
@@ -58,7 +50,8 @@ class Request:
 def merge_params(kind: type[P], given: Mapping[str, Any]) -> P:
     """Return the parameters of one stage: explicit values, and defaults for all others."""
     known = {field.name for field in fields(kind)}
-    return kind(**{name: value for name, value in given.items() if name in known})
+    made: P = kind(**{name: value for name, value in given.items() if name in known})
+    return made
 
 
 def check_conflict(
@@ -68,11 +61,10 @@ def check_conflict(
     for field in fields(stored):
         actual = getattr(stored, field.name)
         if field.compare and field.name in given and given[field.name] != actual:
-            if field.name == "key":
-                message = f"{name} was made with {'another' if actual else 'no'} LSHDUP_HASH_KEY"
-                raise ArtifactError(message, remedy)
             option = _OPTIONS.get(field.name, f"--{field.name.replace('_', '-')}")
             message = f"{name} was made with {option} {actual}, not {given[field.name]}"
+            if field.name == "key":
+                message = f"{name} was made with {'another' if actual else 'no'} LSHDUP_HASH_KEY"
             raise ArtifactError(message, remedy)
 
 

@@ -110,12 +110,11 @@ class Workspace(Run):
             )
             self.store = None
 
-    def require_store(self) -> Store:
-        """Return the store. Raises ParameterError if there is none."""
+    def require_store(self) -> None:
+        """Raise ParameterError if there is no store."""
         if self.store is None:
             message = "this step writes an artifact, which --no-store forbids"
             raise ParameterError(message, "leave --no-store out")
-        return self.store
 
     @contextmanager
     def writing(self, *, is_needed: bool = True) -> Iterator[None]:

@@ -16,7 +16,7 @@ from lshdup.base.skipped import Reason
 from lshdup.base.wording import chance, count_of
 from lshdup.cli import main
 from lshdup.cli.console import Console, use_color
-from lshdup.errors import InputError, LshdupError
+from lshdup.errors import ArtifactError, InputError, LshdupError
 from lshdup.sources.finding import find_documents
 from lshdup.sources.records import field_names, no_field
 from lshdup.sources.rewriting import check_target
@@ -227,8 +227,8 @@ def test_a_reason_is_said_once():
 def test_a_file_that_cannot_be_read_is_not_damaged():
     from lshdup.store import npz
 
-    with open("/proc/self/mem", "rb") as file, pytest.raises(OSError, match="Input/output"):
-        npz.read(file, Path("x.npz"), "bands", "")
+    with pytest.raises(ArtifactError, match="cannot be read: Input/output"):
+        npz.load(Path("/proc/self/mem"), "bands", "")
 
 
 def test_what_the_system_refuses_is_named(here):

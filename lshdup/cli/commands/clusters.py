@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lshdup.base.params import LINKAGES, ClusterParams
+from lshdup.base.params import LINKAGES
 from lshdup.cli import removal
 from lshdup.cli.help import define, option, plain_option, stack
 from lshdup.cli.options import (
@@ -82,14 +82,8 @@ def command(ctx: click.Context, options: ClustersOptions) -> int:
     """
     target = make_target(options)
     removal.check_outputs(ctx, options)
-    rule = ClusterParams(
-        options.linkage,
-        options.keep or "",
-        options.prefer,
-        options.max_bucket or 0,
-        options.keep_by or "",
-    )
+    options.make_rule()  # It is checked before anything is loaded.
     with open_session(ctx, partial(removal.check_documents, options)) as session:
         from lshdup.cli.listings.clusters import list_groups
 
-        return list_groups(ctx, session, options, rule, target)
+        return list_groups(ctx, session, options, target)

@@ -97,8 +97,7 @@ def command(ctx: click.Context, options: FoldersOptions) -> int:
         likeness = describe_likeness(options.threshold, options.same)
         console.summarize(
             f"{count_of(len(pairs), 'pair')} of {count_of(len(folders.examples) - 1, 'folder')}: "
-            f"one holds {least:.12g} or more of the other, in documents {likeness}; "
-            f"{console.seconds:.2f} s in all"
+            f"one holds {least:.12g} or more of the other, in documents {likeness}{console.took()}"
         )
         if pairs.common:
             console.say(

@@ -44,7 +44,7 @@ Examples:
 @shingle_options
 @memory_option
 @run_options
-def command(ctx: click.Context, /, **_: object) -> int:
+def command(ctx: click.Context) -> int:
     """Answer the questions of an agent about the documents in DOCS, by the Model Context Protocol
     (needs lshdup[mcp]): near-duplicates, pairs, differences, passages.
 

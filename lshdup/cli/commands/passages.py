@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lshdup.base.params import TOKENS, ClusterParams, PassageParams
+from lshdup.base.params import TOKENS, PassageParams
 from lshdup.cli import removal
 from lshdup.cli.help import amend, define, option, plain_option, refuse
 from lshdup.cli.options import (
@@ -120,14 +120,14 @@ def command(ctx: click.Context, options: PassagesOptions) -> int:
     refuse(ctx, ("min_tokens",), "where no passage is shorter than --least")
     target = make_target(options)
     removal.check_outputs(ctx, options)
-    rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
-    wanted = PassageParams(options.least, options.max_documents, options.gap)
+    options.make_rule()  # They are checked before anything is loaded.
+    options.make_params()
     with open_session(ctx, partial(_check_write, options)) as session:
         from lshdup.cli.listings.passages import print_pairs, print_passages
 
         if options.emit == "pairs":
-            return print_pairs(session, options, target, wanted)
-        return print_passages(ctx, session, options, target, wanted, rule)
+            return print_pairs(session, options, target)
+        return print_passages(ctx, session, options, target)
 
 
 def _check_write(
@@ -136,7 +136,7 @@ def _check_write(
     """Yield the files that --write writes. Raise before the work if it cannot be carried out, as
     far as is known then.
     """
-    yield from removal.check_documents(options, documents, read)
+    yield from removal.check_documents(options, documents, read, mails=False)
     if options.write is not None:
         from lshdup.passages.cutting import check_cutting
 

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import click
 
-from lshdup.base.params import ClusterParams, ShingleParams
+from lshdup.base.params import ShingleParams
 from lshdup.cli.help import define, plain_option, refuse
 from lshdup.cli.options import (
     ShowOptions,
@@ -91,17 +91,17 @@ def command(ctx: click.Context, options: ShowOptions) -> int:
     that is known of the two).
     """
     target = make_target(options)
-    if target.format in ("", "table") and not options.shingles and not options.nul:
-        refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
     of_people = ("layout", "context", "by_lines", "measure")
     if options.shingles:
         refuse(ctx, of_people, "with --shingles")
-    elif target.format not in ("", "table") or options.nul:
+    elif target.is_for_people:
+        refuse(ctx, ("header",), "without --shingles, -0, or --format tsv or csv")
+    else:
         refuse(ctx, of_people, "with -0 or a --format of data")
     if options.b is None:
         refuse(ctx, ("max_rows", *_OF_TWO_DOCUMENTS), "with one document")
         refuse(ctx, _DEFINE, "with one document, whose group is that of the last run")
-        ClusterParams(prefer=options.prefer)  # is checked before anything is loaded
+        options.make_rule()  # It is checked before anything is loaded.
         with open_session(ctx) as session:
             from lshdup.cli.listings.documents import show_group
 

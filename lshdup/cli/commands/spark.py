@@ -47,7 +47,7 @@ def command() -> None:
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """The options of both commands, and those of one."""
+    """The options of both commands. collapse_copies : of `pairs`. keep : of `clusters`."""
 
     inputs: tuple[str, ...]
     output: str
@@ -56,20 +56,8 @@ class SparkOptions:
     master: str | None
     spark_conf: tuple[str, ...]
     quiet: bool
-
-
-@dataclass(frozen=True)
-class PairsOptions(SparkOptions):
-    """The options of `spark pairs`."""
-
-    collapse_copies: bool
-
-
-@dataclass(frozen=True)
-class ClustersOptions(SparkOptions):
-    """The options of `spark clusters`."""
-
-    keep: str
+    collapse_copies: bool = False
+    keep: str = SPARK_KEEP[0]
 
 
 #: The input, the output, and the options that both commands have.
@@ -85,7 +73,7 @@ _options = stack(
 @command.command(
     "pairs",
     cls=Command,
-    takes=PairsOptions,
+    takes=SparkOptions,
     short_help="all near-duplicate pairs",
     epilog="""\b
 Examples:
@@ -95,8 +83,7 @@ Examples:
 )
 @_options
 @collapse_option
-@click.pass_context
-def pairs(ctx: click.Context, options: PairsOptions) -> int:
+def pairs(ctx: click.Context, options: SparkOptions) -> int:
     """Write all pairs of documents whose similarity is at least the threshold: a, b, similarity.
 
     INPUT are files, folders and patterns on any path that Spark reads. Files are Parquet or JSON
@@ -121,7 +108,7 @@ def pairs(ctx: click.Context, options: PairsOptions) -> int:
 @command.command(
     "clusters",
     cls=Command,
-    takes=ClustersOptions,
+    takes=SparkOptions,
     short_help="groups of near-duplicates, and which of each to keep",
     epilog="""\b
 Examples:
@@ -133,8 +120,7 @@ Examples:
 @option("--keep", type=click.Choice(SPARK_KEEP), default=SPARK_KEEP[0], brief=True,
         help="Which of a group to keep: the shortest path (no name of a copy, fewest folders, then "
              "characters), the longest or shortest, or the first in byte order.")  # fmt: skip
-@click.pass_context
-def clusters(ctx: click.Context, options: ClustersOptions) -> int:
+def clusters(ctx: click.Context, options: SparkOptions) -> int:
     """Write a row for each compared document: id, representative (itself, if it is kept),
     similarity to that, and whether it is a copy, with equal shingles.
 
@@ -238,4 +224,4 @@ def _say_skipped_buckets(console: Console, comparison: "Comparison") -> None:
 def _say_answer(console: Console, options: SparkOptions, what: str, rest: str = "") -> None:
     """Say what was found, where it is, and how long that took."""
     found = f"{what} of similarity {options.threshold:g} or more{rest}"
-    console.summarize(f"{found} -> {options.output}; {console.seconds:.2f} s in all")
+    console.summarize(f"{found} -> {options.output}{console.took()}")

@@ -109,7 +109,7 @@ Examples:
 )
 @_set_options
 @sketch_options
-def signatures(ctx: click.Context, /, **_: object) -> int:
+def signatures(ctx: click.Context) -> int:
     """Make the signatures of all documents and keep them in the store.
 
     Two signatures agree in a row with a chance equal to the Jaccard similarity of the shingle sets.
@@ -137,7 +137,7 @@ Examples:
 @index_options
 @memory_option
 @run_options
-def index(ctx: click.Context, /, **_: object) -> int:
+def index(ctx: click.Context) -> int:
     """Make the band table that `query` and `pairs` look candidates up in, and keep it in the store.
 
     Says how many bands of how many rows were chosen, and the chance to miss a pair at the threshold

@@ -276,7 +276,7 @@ class ShowDifferences(Tool):
         both = comparison.compare(run, a.text.utf8, b.text.utf8, params, sketch, filter_)
         texts, noun, context = both.texts, NOUNS[params.tokens], CONTEXT[params.tokens]
         total = sum(change.kind != ALIKE for change in texts.changes)
-        rows = (row for row in list_changes(texts, is_shared=False) if row[0] != ALIKE)
+        rows = (row for row in list_changes(texts) if row[0] != ALIKE)
         shares, *more = describe_shares(both, "jaccard", sketch)
         heads = [*describe_documents(a, b, both, params, None), *more, summarize(texts, noun), ""]
         if comparison.have_same_lines(texts):

@@ -2,6 +2,7 @@
 group of a document, and what its members have otherwise.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 from rich.text import Text
 
 from lshdup.base.forms import visible_text
-from lshdup.base.params import ClusterParams, ShingleParams, SketchParams
-from lshdup.base.wording import Cell, count_of, decimal, join_names, printable
+from lshdup.base.params import ShingleParams, SketchParams
+from lshdup.base.wording import Cell, count_of, decimal, join_names, json_cell, printable
 from lshdup.cli.columns import COMPARISON, DOCUMENT, Columns, columns_of
 from lshdup.cli.layouts import common_folder, fold_cell, groups
 from lshdup.cli.messages import say_last_run
@@ -22,31 +23,9 @@ from lshdup.collection.collection import Collection
 from lshdup.errors import InputError
 from lshdup.shingling.inspection import LocatedText, list_shingles, locate_tokens
 from lshdup.shingling.shingle_filter import ShingleFilter
+from lshdup.views import comparison, terminal
 from lshdup.views.changes import ADDED, ALIKE, REMOVED
-from lshdup.views.comparison import (
-    Alignment,
-    Comparison,
-    SharedTexts,
-    align_lines,
-    align_tokens,
-    compare,
-    extract_passage,
-    find_line,
-    have_same_lines,
-)
 from lshdup.views.pair_view import Variant, VariantCollector, shorten
-from lshdup.views.terminal import (
-    CONTEXT,
-    LINES,
-    NOUNS,
-    UNSEEN,
-    WIDE,
-    Layout,
-    mark,
-    paint,
-    render,
-    summarize,
-)
 from lshdup.workspace.accepted import find_accepted
 from lshdup.workspace.comparing import load_or_find_clusters
 from lshdup.workspace.index import load_or_build_index
@@ -85,15 +64,16 @@ def show_documents(
             )
     sketch = stored.sketch if stored is not None else None
     texts = a.text.utf8, b.text.utf8
-    comparison = compare(
+    both = comparison.compare(
         session.run, *texts, params, sketch, shingle_filter, sharing=options.shared
     )
     if target.format == "json":
-        target.write_object(_object(a, b, comparison, params))
-    elif target.format in ("tsv", "csv", "jsonl", "parquet") or options.nul:
-        print_rows(console, target, *_listing(comparison))
+        answer = _object(a, b, both, params)
+        target.write_lines([json.dumps(answer, indent=1, default=json_cell)])
+    elif target.is_for_people:
+        target.write_lines(_picture(a, b, both, params, target, options, sketch))
     else:
-        target.write_lines(_picture(a, b, comparison, params, target, options, sketch))
+        print_rows(console, target, *_listing(both))
     return console.exit_code()
 
 
@@ -133,25 +113,32 @@ def _list_shingles(
             yield (where, *listed[element], *why)
 
 
-def _listing(comparison: Comparison) -> tuple[Columns, Iterator[tuple[Cell, ...]]]:
+def _listing(both: comparison.Comparison) -> tuple[Columns, Iterator[tuple[Cell, ...]]]:
     """Return the columns, and the rows: the differences, or what is shared."""
-    is_shared = isinstance(comparison.texts, SharedTexts)
+    is_shared = isinstance(both.texts, comparison.SharedTexts)
     columns = columns_of("show-shared" if is_shared else "show")
-    return columns, list_changes(comparison.texts, is_shared=is_shared)
+    return columns, list_changes(both.texts)
 
 
-def list_changes(texts: Alignment, *, is_shared: bool) -> Iterator[tuple[Cell, ...]]:
+def list_changes(texts: comparison.Alignment) -> Iterator[tuple[Cell, ...]]:
     """Yield the rows of `show`, or of `show-shared`."""
+    is_shared = isinstance(texts, comparison.SharedTexts)
     for change in texts.changes:
         kind, a, a_end, b, b_end = change
         of_a, of_b = (
-            None if kind == ALIKE and not is_shared else " ".join(extract_passage(*each).split())
+            None if kind == ALIKE and not is_shared else _extract_words(*each)
             for each in ((texts.a, a, a_end), (texts.b, b, b_end))
         )
         if is_shared:
-            yield change.tokens, a, b, find_line(texts.a, a), find_line(texts.b, b), of_a, of_b
+            lines = comparison.find_line(texts.a, a), comparison.find_line(texts.b, b)
+            yield change.tokens, a, b, *lines, of_a, of_b
         else:
             yield kind, change.tokens, a, b, of_a, of_b
+
+
+def _extract_words(text: LocatedText, start: int, end: int) -> str:
+    """Return tokens as written, with one blank between words."""
+    return " ".join(comparison.extract_passage(text, start, end).split())
 
 
 def _describe_document(document: DocumentRead, tokens: int, shingles: int) -> dict[str, Any]:
@@ -162,24 +149,24 @@ def _describe_document(document: DocumentRead, tokens: int, shingles: int) -> di
 
 
 def _object(
-    a: DocumentRead, b: DocumentRead, comparison: Comparison, params: ShingleParams
+    a: DocumentRead, b: DocumentRead, both: comparison.Comparison, params: ShingleParams
 ) -> dict[str, Any]:
-    texts, (of_a, of_b) = comparison.texts, comparison.sizes
-    columns, rows = _listing(comparison)
+    texts, (of_a, of_b) = both.texts, both.sizes
+    columns, rows = _listing(both)
     listed = [dict(zip(columns, row, strict=True)) for row in rows]
     return {
         "a": _describe_document(a, len(texts.a.tokens), of_a),
         "b": _describe_document(b, len(texts.b.tokens), of_b),
-        **{name: getattr(comparison, name) for name in COMPARISON},
+        **{name: getattr(both, name) for name in COMPARISON},
         "shingle": params.to_json(),
-        "passages" if isinstance(texts, SharedTexts) else "differences": listed,
+        "passages" if isinstance(texts, comparison.SharedTexts) else "differences": listed,
     }
 
 
 def _picture(
     a: DocumentRead,
     b: DocumentRead,
-    comparison: Comparison,
+    both: comparison.Comparison,
     params: ShingleParams,
     target: Target,
     options: ShowOptions,
@@ -188,14 +175,15 @@ def _picture(
     """Yield the lines for people: what both are, how much they share, and where they differ, or
     what they share.
     """
-    noun, texts, by_lines = NOUNS[params.tokens], comparison.texts, options.by_lines
-    yield from describe_documents(a, b, comparison, params, target.columns)
-    yield from describe_shares(comparison, options.measure, sketch)
-    yield summarize(texts, noun)
+    noun, texts, by_lines = terminal.NOUNS[params.tokens], both.texts, options.by_lines
+    yield from describe_documents(a, b, both, params, target.columns)
+    yield from describe_shares(both, options.measure, sketch)
+    yield terminal.summarize(texts, noun)
     if by_lines is None:
-        by_lines = not options.shared and have_same_lines(texts)
-    if len(texts.changes) == 1 and comparison.similarity == 1.0 and not options.shared:
-        is_equal, unseen = a.text.utf8 == b.text.utf8, UNSEEN.get(params.tokens, "case or layout")
+        by_lines = not options.shared and comparison.have_same_lines(texts)
+    if len(texts.changes) == 1 and both.similarity == 1.0 and not options.shared:
+        is_equal = a.text.utf8 == b.text.utf8
+        unseen = terminal.UNSEEN.get(params.tokens, "case or layout")
         if visible_text(a.text.utf8) == visible_text(b.text.utf8):
             unseen = "what is attached"
         same = f"they differ in no {noun}, only in {unseen}"
@@ -206,22 +194,22 @@ def _picture(
     yield ""
     if options.shared and not texts.changes:
         return
-    wide = target.columns is not None and target.columns >= WIDE and not by_lines
+    wide = target.columns is not None and target.columns >= terminal.WIDE and not by_lines
     side = options.layout == "side" or (options.layout is None and wide)
-    context = LINES if by_lines else CONTEXT[params.tokens]
+    context = terminal.LINES if by_lines else terminal.CONTEXT[params.tokens]
     context = context if options.context is None else options.context
     width = target.columns or (160 if side else None)
-    shown = align_lines(texts.a.text, texts.b.text) if by_lines else texts
+    shown = comparison.align_lines(texts.a.text, texts.b.text) if by_lines else texts
     unit = "line" if by_lines else noun
-    layout = Layout(side, width, target.colored, context, unit, options.shared)
-    yield from render(shown, layout)
+    layout = terminal.Layout(side, width, target.colored, context, unit, options.shared)
+    yield from terminal.render(shown, layout)
     yield ""  # It separates the outputs of several runs, as of xargs.
 
 
 def describe_documents(
     a: DocumentRead,
     b: DocumentRead,
-    comparison: Comparison,
+    both: comparison.Comparison,
     params: ShingleParams,
     columns: int | None,
 ) -> Iterator[str]:
@@ -229,12 +217,12 @@ def describe_documents(
 
     columns : of a line; None: there is always room.
     """
-    heads, texts = [], (comparison.texts.a, comparison.texts.b)
-    sides = zip("AB", (a, b), texts, comparison.sizes, strict=True)
+    heads, texts = [], (both.texts.a, both.texts.b)
+    sides = zip("AB", (a, b), texts, both.sizes, strict=True)
     for letter, document, located, size in sides:
         facts = [count_of(document.size, "byte")]
         facts += [_describe_format(document)] if params.tokens != "ids" else []
-        facts += [count_of(len(located.tokens), NOUNS[params.tokens])]
+        facts += [count_of(len(located.tokens), terminal.NOUNS[params.tokens])]
         facts += [count_of(size, "shingle")]
         heads.append((f"{letter}  {printable(document.named.name)}:", ", ".join(facts)))
     fits = columns is None or all(
@@ -245,28 +233,28 @@ def describe_documents(
 
 
 def describe_shares(
-    comparison: Comparison, measure: str, sketch: SketchParams | None
+    both: comparison.Comparison, measure: str, sketch: SketchParams | None
 ) -> Iterator[str]:
     """Yield the lines that say how much the shingle sets share."""
-    shares = f"similarity {decimal(comparison.similarity)}"
-    if isinstance(comparison.texts, SharedTexts):
-        of_a, of_b = decimal(comparison.share_a), decimal(comparison.share_b)
+    shares = f"similarity {decimal(both.similarity)}"
+    if isinstance(both.texts, comparison.SharedTexts):
+        of_a, of_b = decimal(both.share_a), decimal(both.share_b)
         shares = f"containment {of_a} of A, {of_b} of B, {shares}"
     elif measure == "containment":
-        smaller = "A" if comparison.only_a <= comparison.only_b else "B"
-        shares = f"containment {decimal(comparison.containment)} of {smaller}, {shares}"
+        smaller = "A" if both.only_a <= both.only_b else "B"
+        shares = f"containment {decimal(both.containment)} of {smaller}, {shares}"
     yield (
-        f"{shares}, exact: {count_of(comparison.shared, 'shingle')} shared, "
-        f"{comparison.only_a:,} only in A, {comparison.only_b:,} only in B"
+        f"{shares}, exact: {count_of(both.shared, 'shingle')} shared, "
+        f"{both.only_a:,} only in A, {both.only_b:,} only in B"
     )
-    if comparison.removed_a or comparison.removed_b:
+    if both.removed_a or both.removed_b:
         yield (
-            f"removed before: {count_of(comparison.removed_a, 'shingle')} of A, "
-            f"{comparison.removed_b:,} of B, by --template or --ignore-common"
+            f"removed before: {count_of(both.removed_a, 'shingle')} of A, "
+            f"{both.removed_b:,} of B, by --template or --ignore-common"
         )
-    if comparison.estimate is not None and sketch is not None:
+    if both.estimate is not None and sketch is not None:
         yield (
-            f"estimate {decimal(comparison.estimate)} ± {comparison.standard_error:.4f}, by "
+            f"estimate {decimal(both.estimate)} ± {both.standard_error:.4f}, by "
             f"signatures: {sketch.scheme}, K = {sketch.perms}"
         )
 
@@ -302,10 +290,11 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
     if named.index < 0:
         message = f"{printable(named.name)} is not in the store: its group is not known"
         raise InputError(message, "run `lshdup index DOCS` with it, or name two documents")
-    rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
     prints = collection.prints.text_prints
     apart = find_accepted(session.run, None, [collection.documents], params, prints)
-    found = load_or_find_clusters(session.workspace, indexed, rule, session.request, apart)
+    found = load_or_find_clusters(
+        session.workspace, indexed, options.make_rule(), session.request, apart
+    )
     clusters = found.clusters
     kept, *others = members = clusters.group_of(named.index)
     if not others:
@@ -323,12 +312,12 @@ def show_group(session: Session, options: ShowOptions, target: Target) -> int:
     text, collector, having = read(0), VariantCollector(), list[bytes]()
     for at in range(1, len(members)):
         try:
-            collector.add(len(having), align_tokens(text, read(at), params))
+            collector.add(len(having), comparison.align_tokens(text, read(at), params))
             having.append(names[at])
         except InputError as error:
             console.error(error)
     variants = collector.variants()
-    if target.style == "table" or (not target.format and not target.nul):
+    if target.is_for_people:
         same = ["", *collection.prints.words(np.array(others), np.full(len(others), kept))]
         roles = ["keep"] + ["drop"] * len(others)
         similarity = clusters.similarity[members].tolist()
@@ -346,9 +335,8 @@ def _group_rows(
     kept: LocatedText, variants: Sequence[Variant], names: list[bytes]
 ) -> Iterator[tuple[Cell, ...]]:
     for number, variant in enumerate(variants, 1):
-        passage = extract_passage(kept, variant.start, variant.end)
-        before, after = (" ".join(text.split()) for text in (passage, variant.text))
-        line = find_line(kept, variant.start)
+        before = _extract_words(kept, variant.start, variant.end)
+        after, line = " ".join(variant.text.split()), comparison.find_line(kept, variant.start)
         yield from ((number, line, before, after, names[member]) for member in variant.members)
 
 
@@ -363,29 +351,29 @@ def _group_picture(
     yield from groups(rows, target.columns, target.colored)
     folder = common_folder([row[2] for row in rows])
     short = [printable(name).removeprefix(folder) for name in names]
-    layout = Layout(width=target.columns, color=target.colored)
-
-    def words(start: int, end: int) -> str:
-        return " ".join(extract_passage(kept, start, end).split())
+    layout = terminal.Layout(width=target.columns, color=target.colored)
 
     for (start, end), of_place in groupby(variants, lambda each: (each.start, each.end)):
-        before = printable(words(max(0, start - _CONTEXT), start))
-        after = printable(words(end, min(len(kept.starts), end + _CONTEXT)))
-        passage = mark(shorten(words(start, end), _LONGEST), REMOVED, layout)
-        place = (f"line {find_line(kept, start)}: ", "dim")
+        before = printable(_extract_words(kept, max(0, start - _CONTEXT), start))
+        after = printable(_extract_words(kept, end, min(len(kept.starts), end + _CONTEXT)))
+        words = shorten(_extract_words(kept, start, end), _LONGEST)
+        passage = terminal.mark(words, REMOVED, layout)
+        place = (f"line {comparison.find_line(kept, start)}: ", "dim")
         yield ""
-        yield from paint(
+        yield from terminal.paint(
             Text.assemble(place, f"{before} ".lstrip(), passage, f" {after}"), layout, layout.width
         )
         for variant in of_place:
             who = join_names([short[member] for member in variant.members], _NAMED)
             count = f"  {len(variant.members):,} of {len(names):,}: {who}"
             instead = shorten(" ".join(variant.text.split()), _LONGEST)
-            text = mark(instead, ADDED, layout) if variant.text else Text("without it")
-            yield from paint(Text.assemble("  ", text, (count, "dim")), layout, layout.width)
+            text = terminal.mark(instead, ADDED, layout) if variant.text else Text("without it")
+            yield from terminal.paint(
+                Text.assemble("  ", text, (count, "dim")), layout, layout.width
+            )
     unchanged = set(range(len(names))) - {at for variant in variants for at in variant.members}
     if unchanged:
         who = join_names([short[at] for at in sorted(unchanged)], _NAMED)
         line = f"no difference in words: {len(unchanged):,} of {len(names):,}: {who}"
-        yield from ("", *fold_cell(line, target.columns or 1 << 30))
+        yield from ("", *fold_cell(line, target.columns))
     yield ""

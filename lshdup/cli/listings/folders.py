@@ -90,7 +90,7 @@ def show_folders(session: Session, options: ShowOptions, target: Target) -> int:
     source = set_source(workspace, collection)
     found = compare_contents(session.workspace, collection, groups, a, b, source)
     warn_of_changes(session, collection.documents, np.concatenate([a.documents, b.documents]))
-    if target.style != "table" and (target.format or target.nul):
+    if not target.is_for_people:
         print_rows(console, target, columns_of("show-folders"), _rows(collection, found))
         return console.exit_code()
     weights = weigh(groups, np.maximum(collection.documents.spans, 0), a, b)
@@ -134,7 +134,7 @@ def _heads(
     for letter, word, content in zip("AB", words, contents, strict=True):
         size = int(collection.documents.spans[content.documents].sum())
         facts = f"{count_of(len(content.documents), 'document')}, {count_of(size, 'byte')}"
-        yield from _fold(f"{letter}  {printable(word)}: {facts}", target)
+        yield from fold_cell(f"{letter}  {printable(word)}: {facts}", target.columns)
     of_a, of_b, shared = weights
     share = [shared / each if each else 0.0 for each in (of_a + of_b - shared, of_a, of_b)]
     yield (
@@ -168,7 +168,7 @@ def _section(
     yield f"\x1b[1m{head}\x1b[0m" if target.colored else head
     shown = listed[:limit] if limit else listed
     for line in shown:
-        yield from _fold(line, target)
+        yield from fold_cell(line, target.columns)
     if len(shown) < len(listed):
         yield f"  … {len(listed) - len(shown):,} more; --max-rows 0 lists all"
 
@@ -185,7 +185,3 @@ def _skipped(collection: Collection, words: Sequence[bytes]) -> Iterator[str]:
         ]
         if names:
             yield from (f"not compared in {letter}: {len(names):,}", *names, "")
-
-
-def _fold(line: str, target: Target) -> list[str]:
-    return fold_cell(line, target.columns) if target.columns else [line]

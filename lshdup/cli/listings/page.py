@@ -13,7 +13,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.params import ClusterParams, PassageParams, ShingleParams
+from lshdup.base.params import PassageParams, ShingleParams
 from lshdup.base.run import Run
 from lshdup.base.skipped import Skipped
 from lshdup.base.version import __version__
@@ -128,7 +128,7 @@ def write_page(ctx: click.Context, session: Session, options: ReportOptions, tar
     collection, duplicate_of, plan = opened.here, opened.sides.duplicate_of, opened.plan
     documents = collection.documents
     changed = warn_of_changes(session, documents, pairs.documents())
-    rule = ClusterParams(keep=options.keep or "", prefer=options.prefer)
+    rule = options.make_rule()
     preferred = preference(run, documents, collection.sizes, rule, session.request.documents)
     order = preferred.order
     thresholds, most = list_thresholds(opened.params.threshold, _STEP), options.most or 0

@@ -348,12 +348,11 @@ def list_unmatched(session: Session, options: FindOptions, target: Target) -> in
         say_estimates(session, opened, matched, matches.by_estimate)
     likeness = describe_likeness(opened.params.threshold, options.same, options.measure)
     bare = int((here.sizes[alone] == 0).sum())
-    duration = console.duration_of("candidates") if console.is_verbose else ""
     console.summarize(
         f"{len(alone):,} of {count_of(len(here.documents), 'document')} of DOCS with no document "
         f"{likeness} in OTHER{f', {bare:,} of them not compared' if bare else ''}"
         f"{', none missed' if matches.is_exact and not console.compared_nothing else ''}"
-        f"{duration}; {console.seconds:.2f} s in all"
+        f"{console.took('candidates')}"
     )
     there = distinct(matches.right[matches.right >= 0])[0] + len(here.documents)
     warn_of_changed(session, opened, np.concatenate([alone, there]))

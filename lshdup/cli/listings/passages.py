@@ -9,7 +9,6 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.params import ClusterParams, PassageParams
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run
 from lshdup.base.skipped import Reason, SkippedFile
@@ -168,20 +167,12 @@ class PassageListing:
 
 
 def print_passages(
-    ctx: click.Context,
-    session: Session,
-    options: PassagesOptions,
-    target: Target,
-    wanted: PassageParams,
-    rule: ClusterParams,
+    ctx: click.Context, session: Session, options: PassagesOptions, target: Target
 ) -> int:
-    """Print passages, write rows without their repeats, and return the exit code.
-
-    rule : says which document of those with a passage keeps it.
-    """
-    console, request = session.console, session.request
+    """Print passages, write rows without their repeats, and return the exit code."""
+    console, request, rule = session.console, session.request, options.make_rule()
     found = load_or_find_passages(
-        session.workspace, request, wanted, options.against, options.across
+        session.workspace, request, options.make_params(), options.against, options.across
     )
     messages.check_origins(console, found.origins)
     passages = found.passages
@@ -192,8 +183,8 @@ def print_passages(
     run = session.workspace
     preferred = preference(run, found.here.documents, found.here.sizes, rule, request.documents)
     repeats = find_repeats(passages, preferred.order, split, found.origins)
-    line = _describe(found, passages, repeats, wanted.least)
-    _say(session, found, passages.documents, wanted.least, line)
+    line = _describe(found, passages, repeats, options.least)
+    _say(session, found, passages.documents, options.least, line)
     listing = PassageListing(run, found, passages)
     if options.write is not None:
         _write(session, found, listing, repeats, options)
@@ -213,11 +204,10 @@ def print_passages(
     return console.exit_code(len(passages))
 
 
-def print_pairs(
-    session: Session, options: PassagesOptions, target: Target, wanted: PassageParams
-) -> int:
+def print_pairs(session: Session, options: PassagesOptions, target: Target) -> int:
     """Print the pairs of documents that share passages, and return the exit code."""
     console, sides = session.console, (options.against, options.across)
+    wanted = options.make_params()
     found = find_sharing_documents(
         session.workspace, session.request, wanted, options.threshold, *sides
     )
@@ -279,8 +269,7 @@ def _say(
                 f"{least:,} tokens (--least) and cannot be found; a smaller --least finds them"
             )
     messages.warn_of_changes(session, found.here.documents, named)
-    duration = console.duration_of("passages") if console.is_verbose else ""
-    console.summarize(f"{line}{duration}; {console.seconds:.2f} s in all")
+    console.summarize(f"{line}{console.took('passages')}")
 
 
 def _describe(
@@ -320,7 +309,8 @@ def _write(
     again = [each for each in skipped if each.skipped.reason in (Reason.REPEATED, Reason.COPY)]
     removed = listing.removed(repeats, uncut, again)
     columns = columns_of("passages-removed")
-    removal.list_removed(console, options, columns, removed, "repeat")
+    listed = count_of(len(repeats) + len(again), "repeat")
+    removal.list_removed(console, options, columns, removed, listed)
     console.say(
         f"cut: {count_of(int(repeats.sizes[is_cut].sum()), 'token')}, "
         f"{int((places.ends - places.starts)[is_cut].sum()):,} bytes, from {count_of(rows, 'row')}"
