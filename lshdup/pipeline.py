@@ -222,8 +222,8 @@ def find_clusters(
         names = collection.documents.names
         groups = medoids.choose_medoids(run, groups, ordered, duplicate_of, edges, level, names)
     groups = clusters.complete_similarities(run, groups, edges)
-    alone = clusters.find_alone(groups, linkage) if len(origins) else None
-    groups = clusters.expand_clusters(groups, duplicate_of, order, alone)
+    across = linkage if len(origins) else ""
+    groups = clusters.expand_clusters(groups, duplicate_of, order, across)
     a, b = unpack_pairs(apart)
     for one, other in ((a, b), (b, a)):  # what single linkage connects by other pairs
         freed = one[groups.representative[one] == other]

@@ -31,7 +31,7 @@ from lshdup.compare.scored_pairs import contains
 from lshdup.errors import ArtifactError
 from lshdup.lsh.signatures import Sketcher, make_signatures
 from lshdup.shingling.shingle_filter import ShingleFilter
-from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Skips
+from lshdup.shingling.shingler import NO_SETS, ShingleBatch
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.expansion import expand_records
 from lshdup.sources.records import Kind
@@ -45,11 +45,6 @@ _MOST_WAITING = 64 << 20
 
 #: Bytes of what is copied of a document at a time, about: its set, or its signature.
 _ROW_BYTES = 512
-
-_NO_ROWS = np.zeros(0, np.int64)
-
-#: A batch that is finished: its documents, what was skipped, and its sets, if they are kept.
-_Finished = tuple[NDArray[np.int64], Skips, RaggedSets | None]
 
 
 @dataclass(frozen=True)
@@ -117,18 +112,17 @@ def collect(
     todo = arrays.where(len(documents), lambda some: rows.is_document[some] & ~rows.known[some])
     todo = todo if wanted is None else todo[wanted[todo]]
     done, mailboxes = 0, list[int]()
-    finished, waiting = list[_Finished](), 0
+    finished, waiting = list[ShingleBatch](), 0
     workers = Workers(run, shingle, in_order=keeper.in_order)
     batches = workers.process(run, documents, todo, keeper.keep_copy, shingle_filter, rows.sketcher)
     for batch in batches:
         rows.fill(batch)
         keeper.add(batch.indices, batch.sets)
         if checkpoint is not None:
-            sets = batch.sets if keeper.has_all else None
-            finished.append((batch.indices, batch.skipped, sets))
-            waiting += sets.values.nbytes if sets is not None else 0
+            finished.append(replace(batch, columns={}, signatures=None))
+            waiting += batch.sets.values.nbytes
             if checkpoint.is_due() or waiting > _MOST_WAITING:
-                checkpoint.add(rows.part(finished))
+                checkpoint.add(rows.part(finished, kept=keeper.has_all))
                 finished, waiting = [], 0
         done += len(batch.indices) + len(batch.skipped)
         mailboxes += batch.mailboxes
@@ -357,15 +351,17 @@ class _Rows:
         self.is_document[[index for index, _, _ in batch.skipped]] = False
         self._skipped += map(self._skipped_file, batch.skipped)
 
-    def part(self, finished: list[_Finished]) -> Collection:
-        """Return the documents of batches that were filled in as a collection."""
-        rows = np.concatenate([_NO_ROWS, *(indices for indices, _, _ in finished)])
-        order, kept = np.argsort(rows, kind="stable"), None
-        sets = [each for _, _, each in finished if each is not None]
-        if len(sets) == len(finished):
-            kept = RaggedSets.concatenate(sets).take(order)
-        skipped = tuple(self._skipped_file(each) for _, skips, _ in finished for each in skips)
-        return self._collection(rows[order], self._arrays.take, skipped, kept)
+    def part(self, finished: list[ShingleBatch], *, kept: bool) -> Collection:
+        """Return the documents of batches that were filled in as a collection.
+
+        kept : whether with their sets.
+        """
+        rows = np.concatenate([each.indices for each in finished])
+        order = np.argsort(rows, kind="stable")
+        every = (each.sets for each in finished)
+        sets = RaggedSets.concatenate(every).take(order) if kept else None
+        skipped = tuple(self._skipped_file(each) for batch in finished for each in batch.skipped)
+        return self._collection(rows[order], self._arrays.take, skipped, sets)
 
     def finish(self, sets: RaggedSets | None, read: int) -> Collection:
         """Return all documents as a collection, in the same arrays.
@@ -402,12 +398,8 @@ class _Rows:
         documents, (index, reason, detail) = self._documents, skipped
         details = "; ".join(filter(None, (detail, documents.where(index))))
         size, mtime = int(documents.sizes[index]), int(documents.mtimes[index])
-        return SkippedFile(
-            Skipped(documents.names[index], reason, details),
-            size,
-            mtime,
-            documents.record_location(index),
-        )
+        named = Skipped(documents.names[index], reason, details)
+        return SkippedFile(named, size, mtime, documents.record_location(index))
 
 
 def _moved_up(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -209,15 +209,13 @@ class Collection:
         One whose file still exists is a skipped one.
         """
         documents = self.documents
-        there = [row for row in changed.tolist() if os.path.lexists(documents.path(row))]
-        skipped = [
-            SkippedFile(
-                Skipped(documents.names[row], Reason.CHANGED), record=documents.record_location(row)
-            )
-            for row in there
-        ]
         rest = self.take(run, np.setdiff1d(np.arange(len(documents)), changed))
-        return replace(rest, skipped=(*rest.skipped, *skipped))
+        skipped = list(rest.skipped)
+        for row in changed.tolist():
+            if os.path.lexists(documents.path(row)):
+                reason = Skipped(documents.names[row], Reason.CHANGED)
+                skipped.append(SkippedFile(reason, record=documents.record_location(row)))
+        return replace(rest, skipped=tuple(skipped))
 
     def without_other_readers(self) -> "Collection":
         """Return the collection without the results of another reader of office formats."""

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lshdup.base.memory import Buffer
+from lshdup.base.ragged import distinct
 from lshdup.base.skipped import Reason, describe_error, find_reason
 from lshdup.base.system import READ
 from lshdup.collection.collection import Collection
+from lshdup.compare.scored_pairs import contains
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, Skips
 from lshdup.sources.document_list import DocumentList
 from lshdup.sources.records import Kind
@@ -42,15 +44,12 @@ def find_shared_sizes(lists: Sequence[DocumentList], least: int) -> list[NDArray
 
     least : bytes from which on documents are compared.
     """
-    every = np.sort(np.concatenate([each.spans for each in lists]))
     if not all(each.kinds <= _COUNTED for each in lists):
         return [np.ones(len(each), bool) for each in lists]
-
-    def are_shared(sizes: _I64) -> NDArray[np.bool_]:
-        several = np.searchsorted(every, sizes, "right") - np.searchsorted(every, sizes) > 1
-        return several & (sizes >= max(least, 1))
-
-    return [are_shared(np.asarray(each.spans)) for each in lists]
+    every = np.concatenate([each.spans for each in lists])
+    sizes, counts = distinct(every)
+    shared = sizes[(counts > 1) & (sizes >= max(least, 1))]
+    return [contains(shared, np.asarray(each.spans)) for each in lists]
 
 
 def digest_documents(documents: DocumentList, indices: _I64, buffer: Buffer) -> ShingleBatch:

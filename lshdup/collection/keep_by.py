@@ -105,7 +105,7 @@ def read_values(
     Raises ParameterError if no row has a value, InputError if a file cannot be read again.
     """
     locations, typed, are_any = documents.locations, f"{option}{field}", len(documents) == 0
-    lacking = list[str]()
+    lacking, read = list[str](), documents.record_files.values
     every = run.arrays.compute(len(documents), np.int64, rows_of)
     for some in documents.reading_order(run, every):
         kind = Kind(int(documents.kinds_of(some[:1])[0])) if len(some) else Kind.FILE
@@ -116,9 +116,7 @@ def read_values(
             for rows in (mine[part] for part in slices_of(len(mine))):
                 spans, values, failed = (locations.starts[rows], locations.lengths[rows]), None, ""
                 try:
-                    values = documents.record_files.values(
-                        path, kind, spans, field, option.rstrip()
-                    )
+                    values = read(path, kind, spans, field, option.rstrip())
                 except (OSError, RecordError) as error:
                     failed = str(error)
                     if isinstance(error, RecordError) and error.reason == Reason.NO_TEXT:

@@ -9,7 +9,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,7 @@ _IN_FRONT = "kopia kopio kopya másolat копия копія αντίγραφο
 PARKED = "backup backups bak old tmp temp".split()
 
 #: Folders that a desktop makes: new ones without a name, and those where files land.
-FOLDERS = (
-    """
+FOLDERS = """
 new folder|untitled folder|neuer ordner|nouveau dossier|dossier sans titre|nueva carpeta
 carpeta sin título|nuova cartella|cartella senza titolo|nova pasta|pasta sem título|nieuwe map
 naamloze map|ny mapp|namnlös mapp|ny mappe|uusi kansio|nowy folder|nový priečinok|nová složka
@@ -54,10 +53,7 @@ bureaublad|skrivbord|skrivebord|työpöytä|pulpit|plocha|asztal|masaüstü|ра
 downloads|download|téléchargements|descargas|scaricati|transferências|hämtningar|nedlastinger
 overførsler|lataukset|pobrane|stažené|letöltések|i̇ndirilenler|indirilenler|загрузки
 завантаження|λήψεις|הורדות|التنزيلات|ダウンロード|下载|下載|다운로드
-""".strip()
-    .replace("\n", "|")
-    .split("|")
-)
+""".strip().replace("\n", "|").split("|")  # fmt: skip
 
 #: Endings of a backup, which also ends in `~`.
 ENDINGS = "bak old orig sav save tmp backup copy".split()
@@ -203,24 +199,20 @@ def _keys(
         return _as_named(documents, arguments)
     if keep == "shortest-path":
         locations = documents.locations
-        keys = [_of_files(key, locations) for key in rank_paths(run, locations.paths)]
+        of_files = rank_paths(run, locations.paths)
         inside = run.arrays.find(np.isin(locations.kinds, ARCHIVES)[locations.file])
-        if len(inside):
-            ranks = rank_paths(run, documents.names.take(inside, run.arrays))
-            for at, (of_file, of_member) in enumerate(zip(keys, ranks, strict=True)):
-                key = run.arrays.compute(len(documents), np.int64, partial(_of_rows, of_file))
-                key[inside] = of_member
-                keys[at] = key.__getitem__
-        return keys
+        if not len(inside):
+            return [_of_files(key, locations) for key in of_files]
+        keys = [run.arrays.take(key, locations.file) for key in of_files]
+        ranks = rank_paths(run, documents.names.take(inside, run.arrays))
+        for key, of_member in zip(keys, ranks, strict=True):
+            key[inside] = of_member
+        return [key.__getitem__ for key in keys]
     if keep == "path-order":
         return []
     times = documents.mtimes
     by = {"longest": sizes, "shortest": sizes, "newest": times, "oldest": times}[keep]
     return [(lambda rows: -by[rows]) if keep in ("longest", "newest") else by.__getitem__]
-
-
-def _of_rows(key: Key, some: slice) -> NDArray[np.int64]:
-    return key(rows_of(some))
 
 
 def _of_files(of_file: NDArray[np.int64], locations: Locations) -> Key:

@@ -10,7 +10,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.memory import slices_of
+from lshdup.base.memory import IN_MEMORY, slices_of
 from lshdup.collection.collection import Collection
 from lshdup.sources.document_list import DocumentList, find_in_lists
 
@@ -58,12 +58,8 @@ def count_hard_links(
     lists : the documents of all sides, numbered from the first list to the last.
     dropped, kept : int64 arrays of shape (n,), documents that may go, and the one of each group.
     """
-    sizes, times = (
-        np.concatenate([getattr(each, name) for each in lists])
-        if len(lists) > 1
-        else getattr(lists[0], name)
-        for name in ("sizes", "mtimes")
-    )
+    sizes = IN_MEMORY.concatenate([each.sizes for each in lists])
+    times = IN_MEMORY.concatenate([each.mtimes for each in lists])
     alike = (sizes[dropped] == sizes[kept]) & (times[dropped] == times[kept])
     alike &= ~lists[0].are_parts(dropped)
     links = 0

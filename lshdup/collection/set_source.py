@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from lshdup.base.memory import rows_of
 from lshdup.base.params import LONGEST
 from lshdup.base.ragged import RaggedSets, SetSource, offsets_of
-from lshdup.base.run import Run
+from lshdup.base.run import Run, ignore
 from lshdup.base.skipped import Reason, Skipped
 from lshdup.base.system import trim_memory
 from lshdup.collection.batches import Workers
 from lshdup.collection.collection import Collection
-from lshdup.compare.sides import Side, expect_nothing
+from lshdup.compare.sides import Side
 from lshdup.compare.verification import BLOCK_BYTES
 from lshdup.errors import RERUN, ArtifactError
 from lshdup.shingling.shingler import NO_SETS, ShingleBatch, fingerprint_sets, shingle_hash
@@ -35,9 +35,8 @@ def set_source(run: Run, collection: Collection, *, stage: str = "") -> SetSourc
 
     stage : name under which the progress of reading is told; empty: it is not told.
     """
-    shingle_hash(
-        collection.shingle
-    )  # A keyed store needs its key even where no document is read again.
+    # A keyed store needs its key even where no document is read again.
+    shingle_hash(collection.shingle)
     sets, shingle_filter = collection.sets, collection.shingle_filter
     if sets is None:
         return SetReader(run, collection, stage)
@@ -73,7 +72,7 @@ def side_of(
 
     return Side(
         collection.sizes, collection.fingerprints, collection.prints, source, collection.signatures,
-        sets, source.expect if isinstance(source, SetReader) else expect_nothing, find_existing,
+        sets, source.expect if isinstance(source, SetReader) else ignore, find_existing,
     )  # fmt: skip
 
 

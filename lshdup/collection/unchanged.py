@@ -2,7 +2,6 @@
 again.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -32,43 +31,28 @@ _NO_ROWS = np.zeros(0, np.int64)
 def find_unchanged(run: Run, old: DocumentList, new: DocumentList) -> NDArray[np.int64]:
     """Return for each new document the same old one, or -1: int64 array.
 
-    The same is a document with the same name, size, time and location.
+    The same is a document with the same name, size and time in the same place: a whole file, or the
+    same part of one, read the same way.
     """
     arrays = run.arrays
     if not len(old) or (old.parts is None and not new.are_paths()):
         return arrays.full(len(new), -1, np.int64)
     rows = old.names.match(new.names, arrays)
-    has_same_location = _compare_locations(old, new)
-
-    def unchanged(some: slice) -> NDArray[np.int64]:
-        mine, theirs = rows_of(some), rows[some]
-        same = (theirs >= 0) & (old.sizes[theirs] == new.sizes[some])
-        same &= old.mtimes[theirs] == new.mtimes[some]
-        same &= has_same_location(mine, theirs)
-        return np.where(same, theirs, -1)
-
-    return arrays.compute(len(new), np.int64, unchanged)
-
-
-def _compare_locations(
-    old: DocumentList, new: DocumentList
-) -> Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]:
-    """Return the function that tells of new and old documents (int64 arrays of shape (m,)) whether
-    each is in the same place: a whole file, or the same part, read the same way.
-    """
     same_fields = old.record_fields == new.record_fields
     are_same = new.parts.same_as(old.parts) if old.parts and new.parts else None
 
-    def compare(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        before, now = old.kinds_of(theirs), new.kinds_of(mine)
-        same: NDArray[np.bool_] = before == now
-        parts = np.flatnonzero(same & (now != Kind.FILE))
+    def unchanged(some: slice) -> NDArray[np.int64]:
+        mine, theirs = rows_of(some), rows[some]
+        kinds = new.kinds_of(mine)
+        same = (theirs >= 0) & (old.sizes[theirs] == new.sizes[some])
+        same &= (old.mtimes[theirs] == new.mtimes[some]) & (old.kinds_of(theirs) == kinds)
+        parts = np.flatnonzero(same & (kinds != Kind.FILE))
         if are_same is not None and len(parts):
             there = are_same(mine[parts], theirs[parts])
-            same[parts] = there & ((now[parts] == Kind.IDS) | same_fields)
-        return same
+            same[parts] = there & ((kinds[parts] == Kind.IDS) | same_fields)
+        return np.where(same, theirs, -1)
 
-    return compare
+    return arrays.compute(len(new), np.int64, unchanged)
 
 
 def find_still_skipped(collection: Collection, documents: DocumentList) -> dict[int, SkippedFile]:
@@ -129,21 +113,16 @@ def find_known_records(run: Run, collection: Collection, params: DocumentParams)
         for each in collection.skipped:
             if each.record is None:
                 whole[each.skipped.name, each.size, each.mtime] = None
-    limit = f"--max-bytes is {params.max_bytes}"
-    return whole | {
-        key: records
-        for key, records in known.items()
-        if min(records.starts.min(initial=0), records.lengths.min(initial=0)) >= 0
-        and records.lengths.max(initial=0) <= params.max_bytes
-        and (
-            not records.kind.is_archive
-            or int(records.lengths.sum()) <= most_unpacked(key[1], params.max_bytes)
-        )
-        and all(
-            reason != Reason.TOO_LARGE or detail.endswith(limit)
-            for _, reason, detail, _ in records.skipped
-        )
-    }
+    most, limit = params.max_bytes, f"--max-bytes is {params.max_bytes}"
+    for key, records in known.items():
+        lengths, starts = records.lengths, records.starts
+        large = [skip.detail for skip in records.skipped if skip.reason == Reason.TOO_LARGE]
+        fits = lengths.max(initial=0) <= most and all(each.endswith(limit) for each in large)
+        if records.kind.is_archive:
+            fits = fits and int(lengths.sum()) <= most_unpacked(key[1], most)
+        if fits and min(starts.min(initial=0), lengths.min(initial=0)) >= 0:
+            whole[key] = records
+    return whole
 
 
 def _list_records(

@@ -119,9 +119,8 @@ class _Best:
         better = score > self.score[left]
         better |= (score == self.score[left]) & (right < self.right[left])
         left, right, score = left[better], right[better], score[better]
-        order = np.lexsort(
-            (-right.astype(np.int64), score)
-        )  # The last one written, the best, stays.
+        # The last one written, the best, stays.
+        order = np.lexsort((-right.astype(np.int64), score))
         self.right[left[order]] = right[order]
         self.score[left[order]] = score[order]
 

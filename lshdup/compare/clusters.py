@@ -10,7 +10,7 @@ Of exact duplicates one document is clustered; `expand_clusters` adds the others
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -152,17 +152,16 @@ class Clusters:
         """
         if not len(lost):
             return self
-        n = len(self.representative)
-        is_lost: NDArray[np.bool_] = self.run.arrays.zeros(n, np.bool_)
+        is_lost: NDArray[np.bool_] = self.run.arrays.zeros(len(self.representative), np.bool_)
         is_lost[lost] = True
-        made = Clusters.empty(self.run, n)
-        for some in slices_of(n):
-            own, documents = self.representative[some], rows_of(some)
-            alone = (own >= 0) & is_lost[own]
-            remains = ~is_lost[some]
-            made.representative[some][remains] = np.where(alone, documents, own)[remains]
-            made.similarity[some][remains] = np.where(alone, 1.0, self.similarity[some])[remains]
-        return made
+        alone = self._find(lambda own, _: (own >= 0) & is_lost[own])
+        made = self.copy().assign(alone, alone, 1.0)
+        return made.assign(lost, np.full(len(lost), -1), np.nan)
+
+    def copy(self) -> "Clusters":
+        """Return a copy, to assign other representatives in."""
+        copy = self.run.arrays.copy
+        return Clusters(self.run, copy(self.representative), copy(self.similarity))
 
 
 @dataclass(frozen=True)
@@ -213,7 +212,7 @@ def expand_clusters(
     clusters: Clusters,
     duplicate_of: NDArray[np.int64],
     preference: NDArray[np.int64],
-    alone: NDArray[np.bool_] | None = None,
+    across: str = "",
 ) -> Clusters:
     """Return the clusters of all documents from clusters of one document a shingle set.
 
@@ -221,30 +220,22 @@ def expand_clusters(
 
     duplicate_of : int64 array of shape (n,), of `find_exact_duplicates`.
     preference : int64 array of shape (n,), all documents, the most preferred first.
-    alone : bool array of shape (n,), which representatives are not compared with their exact
-        duplicates, as these are of one origin: then each of them is alone.
+    across : the linkage, if exact duplicates are of one origin and so not compared: those of a
+        representative are alone, unless by single linkage a third document connects them.
     """
+    sizes = clusters.sizes if across else None
     best = choose_representatives(clusters.run, duplicate_of, preference)
     made = Clusters.empty(clusters.run, len(duplicate_of))
     for some in slices_of(len(duplicate_of)):
         own = clusters.representative[duplicate_of[some]]
         made.representative[some] = np.where(own < 0, -1, best[own])
-        if alone is not None:
-            lone = np.flatnonzero(alone[own] & (own == duplicate_of[some]))
+        if sizes is not None:
+            is_alone = (sizes[own] == 1) | (across != "single")
+            lone = np.flatnonzero(is_alone & (own == duplicate_of[some]))
             made.representative[some][lone] = lone + some.start
         score = clusters.similarity[duplicate_of[some]]
         made.similarity[some] = np.where(own < 0, np.nan, score)
     return made
-
-
-def find_alone(clusters: Clusters, linkage: str) -> NDArray[np.bool_]:
-    """Return which representatives no third document connects with their exact duplicates of the
-    same origin: bool array of shape (n,). clusters : of one document a shingle set and origin.
-    """
-    sizes, is_single = clusters.sizes, linkage == "single"
-    return clusters.run.arrays.compute(
-        len(sizes), np.bool_, lambda some: (sizes[some] == 1) | (not is_single)
-    )
 
 
 def choose_representatives(
@@ -370,8 +361,8 @@ def complete_similarities(run: Run, clusters: Clusters, edges: Edges) -> Cluster
     unknown = np.flatnonzero((clusters.representative >= 0) & np.isnan(clusters.similarity))
     if not len(unknown):
         return clusters
-    completed = run.arrays.copy(clusters.similarity)
-    completed[unknown] = 0.0
+    completed = clusters.copy()
+    completed.similarity[unknown] = 0.0
     unknown = unknown[np.argsort(clusters.representative[unknown], kind="stable")]
 
     def pieces() -> Iterator[PairArrays]:
@@ -381,5 +372,5 @@ def complete_similarities(run: Run, clusters: Clusters, edges: Edges) -> Cluster
 
     found = verification.verify_jaccard(run, pieces(), edges.sizes, edges.source, 0.0)
     for _, right, score in found:
-        completed[right] = score
-    return replace(clusters, similarity=completed)
+        completed.similarity[right] = score
+    return completed

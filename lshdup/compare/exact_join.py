@@ -118,10 +118,9 @@ def write_postings(run: Run, prefixes: Prefixes) -> Postings:
     run_parts(run.jobs, write)
     np.cumsum(postings.starts, out=postings.starts)
     n = int(postings.starts[-1])
-    if n:
-        elements, holders = run.arrays.empty(n, np.uint64), run.arrays.empty(n, np.uint32)
-        postings = Postings(postings.starts, elements, holders)
-        run_parts(run.jobs, write)
+    elements, holders = run.arrays.empty(n, np.uint64), run.arrays.empty(n, np.uint32)
+    postings = Postings(postings.starts, elements, holders)
+    run_parts(run.jobs, write)
     return postings
 
 

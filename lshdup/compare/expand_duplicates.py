@@ -80,7 +80,7 @@ class ExpandedPairs:
         """
         for left, right, scores in self._all():
             if len(self._left_out):
-                stays = ~contains(self._left_out, pack_pairs(left, right))
+                stays = ~hold_pairs(self._left_out, left, right)
                 left, right, scores = left[stays], right[stays], scores[stays]
             yield left, right, scores
 
@@ -253,10 +253,8 @@ class _Classes:
         cls, run: Run, duplicate_of: NDArray[np.int64], set_sizes: NDArray[np.int64] | None
     ) -> "_Classes":
         n = len(duplicate_of)
-        keys, sizes, starts = (
-            run.arrays.empty(n, kind) for kind in (np.uint64, np.int64, np.int64)
-        )
-        sizes[:] = 0
+        keys, starts = run.arrays.empty(n, np.uint64), run.arrays.empty(n, np.int64)
+        sizes = run.arrays.zeros(n, np.int64)
         for some in slices_of(n):
             keys[some] = pack_pairs(duplicate_of[some], rows_of(some))
             np.add.at(sizes, duplicate_of[some], 1)
@@ -407,11 +405,5 @@ class Apart:
             lambda some: np.where(own[some] == rows_of(some), whole[some], rows_of(some)),
         )
         every = expand_copies(run, pairs, stands_for, across=across, sizes=sizes)
-
-        def stay() -> Iterator[Columns]:
-            for columns in every.pieces():
-                stays = ~hold_pairs(self.keys, *columns[:2])
-                left, right, score = (column[stays] for column in columns)
-                yield left, right, score
-
-        return gather_pairs(run, stay(), pairs.values.dtype.type)
+        without = replace(every, _left_out=self.keys)  # Not all of them need be pairs.
+        return gather_pairs(run, without.pieces(), pairs.values.dtype.type)

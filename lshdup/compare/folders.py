@@ -258,7 +258,8 @@ class Contents:
             place = self._by_size[begin + turn % lengths[row]]
             apart = ~self.tree.holds(a, place) & ~self.tree.holds(place, a)
             keys = distinct(a[apart] * m + place[apart])[0]
-            yield keys // m, keys % m
+            if len(keys):
+                yield keys // m, keys % m
 
     def _entries(self, folders: _I64, *, once: bool) -> tuple[_I64, _I64]:
         """Return (row of `folders`, entry): all entries below, or of each group the first."""
@@ -463,8 +464,5 @@ def _tight(
         found.append((a[counts], b[counts], shared[counts]))
         if at:
             np.maximum.at(best_below[at - 1], above, np.maximum(similarity, best_below[at]))
-    if not found:
-        none = np.zeros(0, np.int64)
-        return none, none, none
     inside, holder, shared = (np.concatenate(column) for column in zip(*found, strict=True))
     return inside, holder, shared

@@ -271,8 +271,6 @@ def _unconnected_pairs(
 
     parent : the forest of connected positions, which changes while pairs are yielded.
     """
-    if not len(leader):
-        return
     is_leader = leader == np.arange(len(leader))
     clusters = np.add.reduceat(is_leader, components.edges[:-1], dtype=np.int64)
     # Positions in components of several clusters.

@@ -8,7 +8,6 @@ central; the first representative always is.
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,9 +101,7 @@ def choose_medoids(
     best = np.repeat(np.maximum.reduceat(total, first), counts)
     winners = np.flatnonzero(total >= best * (1 - _TIE))
     medoid = members[winners[np.searchsorted(winners, first)]]  # By preference within a cluster.
-    copy = run.arrays.copy
-    result = replace(clusters, representative=copy(own), similarity=copy(clusters.similarity))
-    result.assign(members, np.repeat(medoid, counts), np.nan)
+    result = clusters.copy().assign(members, np.repeat(medoid, counts), np.nan)
     return result.assign(medoid, medoid, 1.0)
 
 

@@ -87,14 +87,10 @@ class StoredPairs:
         """Return whether a run with these parameters finds no other pairs: same table, higher
         threshold.
         """
-        same_table = (self.bands, self.rows) == (plan.bands, plan.rows) and replace(
-            self.band_params, threshold=band_params.threshold
-        ) == band_params
-        return (
-            same_table
-            and self.pair_params == pair_params
-            and self.band_params.threshold <= band_params.threshold
-        )
+        mine, threshold = self.band_params, band_params.threshold
+        same_table = (self.bands, self.rows) == (plan.bands, plan.rows)
+        same_bands = same_table and replace(mine, threshold=threshold) == band_params
+        return same_bands and self.pair_params == pair_params and mine.threshold <= threshold
 
     def at_least(self, threshold: float) -> PairsFound:
         """Return the pairs with at least this similarity."""
@@ -125,11 +121,8 @@ class ClustersFound:
         representative, another one.
         """
         own = self.clusters.representative
-        copies: NDArray[np.bool_] = (
-            (own >= 0)
-            & (own != np.arange(len(own)))
-            & (self.duplicate_of == self.duplicate_of[own])
-        )
+        is_other = (own >= 0) & (own != np.arange(len(own)))
+        copies: NDArray[np.bool_] = is_other & (self.duplicate_of == self.duplicate_of[own])
         return copies
 
 

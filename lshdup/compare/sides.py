@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lshdup.base.frozen import dataclass
 from lshdup.base.memory import rows_of
 from lshdup.base.ragged import RaggedSets, SetSource, gather_sets
-from lshdup.base.run import Run
+from lshdup.base.run import Run, ignore
 from lshdup.compare.expand_duplicates import NO_KEYS, Apart
 from lshdup.compare.scored_pairs import Pairs
 from lshdup.lsh.candidates import NO_ORIGINS, PairArrays, find_exact_duplicates
@@ -102,10 +102,6 @@ class Fingerprints:
         return run.arrays.compute(len(found), np.int64, confirmed)
 
 
-def expect_nothing(_: _I64) -> None:
-    """Ignore which documents will be wanted."""
-
-
 @dataclass(frozen=True)
 class Side:
     """The documents of one side of a comparison.
@@ -127,7 +123,7 @@ class Side:
     source: SetSource
     signatures: NDArray[np.uint32] | None = None
     sets: RaggedSets | None = None
-    expect: Callable[[_I64], None] = expect_nothing
+    expect: Callable[[_I64], None] = ignore
     find_existing: Callable[[_I64], int] = lambda _: -1
 
     def keys(self, run: Run, same: str) -> NDArray[np.uint64]:

@@ -231,16 +231,11 @@ class Verifier:
         yield left[same], right[same], np.ones(int(same.sum()))
         left, right = left[~same], right[~same]
         left, right = keep_possible(left, right, sizes, self._threshold)
-        known_lost = self._is_lost[right]
-        rest = left[known_lost], right[known_lost]
-        left, right = left[~known_lost], right[~known_lost]
-        yield from verify_jaccard(
-            self._run, [(left.copy(), right.copy())], sizes, fetched, self._threshold
-        )
+        known = ~self._is_lost[right]
+        pairs = left[known], right[known]
+        yield from verify_jaccard(self._run, [pairs], sizes, fetched, self._threshold)
         lost = self._is_lost[left] | self._is_lost[right]
-        yield self._estimate(
-            np.concatenate([rest[0], left[lost]]), np.concatenate([rest[1], right[lost]])
-        )
+        yield self._estimate(left[lost], right[lost])
 
     def _sets(self, documents: NDArray[np.int64]) -> RaggedSets:
         sets = self._sides.sets(documents)

@@ -152,11 +152,9 @@ def plan_bands(perms: int, params: BandParams) -> BandPlan:
                 f"{perms} rows cannot meet a pair of similarity {params.threshold:g} "
                 f"with chance {params.recall:g}"
             )
-            hint = (
-                f"use --perms {enough}"
-                if enough <= MAX_PERMS
-                else "raise --threshold or lower --recall"
-            )
+            hint = "raise --threshold or lower --recall"
+            if enough <= MAX_PERMS:
+                hint = f"use --perms {enough}"
             raise ParameterError(message, f"{hint}; or choose --bands and --rows yourself")
         bands = perms // rows
     return BandPlan(bands, rows, params.threshold, params.recall, params.buckets)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lshdup.base.memory import release_pages
+from lshdup.base.memory import release_pages, rows_of
 from lshdup.base.ragged import ranges
 from lshdup.base.run import Run, run_in_parts
 from lshdup.kernels import bands as kernels
@@ -257,11 +257,10 @@ def sort_by_key(
         return
 
     def look(start: int) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        part = slice(start, min(start + _AT_ONCE, m))
         if members is None:
-            some = np.arange(start, min(start + _AT_ONCE, m))
-            return some, keys[start : start + _AT_ONCE]
-        some = members[start : start + _AT_ONCE]
-        return some, keys[some]
+            return rows_of(part), keys[part]
+        return members[part], keys[members[part]]
 
     ends = [(each.min(), each.max()) for _, each in map(look, range(0, m, _AT_ONCE))]
     low, high = int(min(ends)[0]), max(int(end) for _, end in ends)

@@ -82,9 +82,7 @@ class Sketcher:
     def sketch(self, sets: RaggedSets) -> NDArray[np.uint32]:
         """Return the signatures: uint32 array of shape (n_sets, K); 2^32 - 1 for empty sets."""
         out = np.empty((len(sets), self.params.perms), np.uint32)
-        if not len(sets):
-            return out
-        largest = int(sets.sizes.max())
+        largest = int(sets.sizes.max(initial=0))
         if self.params.scheme == "classic":
             mixed = np.empty(largest, np.uint32)
             kernels.classic_sketch(

@@ -121,12 +121,9 @@ def _join_parts(parts: list[_Part]) -> LocatedText:
     sizes = np.array([len(each.text) + len(BLANK_LINE) for each in located])
     before = zip(located, (np.cumsum(sizes) - sizes).tolist(), strict=True)
     starts, ends = zip(*((each.starts + at, each.ends + at) for each, at in before), strict=True)
-    return LocatedText(
-        BLANK_LINE.join(each.text for each in located),
-        np.concatenate(starts),
-        np.concatenate(ends),
-        np.concatenate([each.tokens for each in located]),
-    )
+    whole = BLANK_LINE.join(each.text for each in located)
+    tokens = np.concatenate([each.tokens for each in located])
+    return LocatedText(whole, np.concatenate(starts), np.concatenate(ends), tokens)
 
 
 def number_repeats(shingles: NDArray[np.uint64], params: ShingleParams) -> NDArray[np.uint64]:

@@ -15,7 +15,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,21 +95,14 @@ _PIECE = 1 << 20
 _ALWAYS_FITS = 64 << 20
 
 
-class CharTable(NamedTuple):
-    """The two arrays that `kernels/text.py` reads.
-
-    entries : uint32 array: an entry for each code point, then the normal forms of several
-        characters, then `block_entries`.
-    classes : uint8 array of shape (2 * 0x110000,), the canonical combining classes of the first and
-        the last character of each normal form.
-    """
-
-    entries: NDArray[np.uint32]
-    classes: NDArray[np.uint8]
-
+#: The two arrays that `kernels/text.py` reads: entries, a uint32 array with an entry for each code
+#: point, then the normal forms of several characters, then `block_entries`; and classes, a uint8
+#: array of shape (2 * 0x110000,), the canonical combining classes of the first and the last
+#: character of each normal form.
+CharTable = tuple[NDArray[np.uint32], NDArray[np.uint8]]
 
 #: Arrays for the kernels where no table is needed.
-NO_TABLE = CharTable(np.zeros(1, np.uint32), np.zeros(2, np.uint8))
+NO_TABLE: CharTable = np.zeros(1, np.uint32), np.zeros(2, np.uint8)
 
 
 def to_characters(points: NDArray[np.int64] | NDArray[np.uint32]) -> str:
@@ -217,18 +209,16 @@ def char_table(tokens: str, normalize: bool, keep_case: bool, fold: str) -> Char
         actions[low : high + 1] = k.DROP
     entries |= actions << np.uint32(k.ACTION_SHIFT)
     changed: dict[int, int] = {}
-    for point in points[
-        find_peculiar(characters, normalize=normalize, keep_case=keep_case)
-    ].tolist():
+    peculiar = find_peculiar(characters, normalize=normalize, keep_case=keep_case)
+    for point in points[peculiar].tolist():
         character = chr(point)
         form = unicodedata.normalize("NFKC", character) if normalize else character
         flags = 0
         if normalize:
             first = unicodedata.normalize("NFKD", character)[0]
             begins, ends = unicodedata.combining(form[0]), unicodedata.combining(form[-1])
-            if first in composing_characters() or (
-                unicodedata.combining(first) and form != character
-            ):
+            moves = unicodedata.combining(first) and form != character
+            if first in composing_characters() or moves:
                 flags |= k.COMPLEX
             if begins or ends:
                 flags |= k.HAS_CLASS
@@ -244,7 +234,7 @@ def char_table(tokens: str, normalize: bool, keep_case: bool, fold: str) -> Char
     if changed:
         entries[list(changed)] = list(changed.values())
     parts = entries, np.array(expansions, np.uint32), block_entries(entries)
-    return CharTable(np.concatenate(parts), classes)
+    return np.concatenate(parts), classes
 
 
 def block_entries(entries: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -157,8 +157,6 @@ def find_first_sets(sets: RaggedSets, shingles: NDArray[np.uint64]) -> NDArray[n
             found = values == shingles[i]
             if found.any():
                 at[i] = start + int(found.argmax())
-        if (at >= 0).all():
-            break
     return np.where(at < 0, -1, np.searchsorted(sets.offsets, at, side="right") - 1)
 
 

@@ -397,10 +397,8 @@ class Shingler:
             normal.append(text)
         batch = TextBatch.of(range(len(normal)), normal)
         # This table leaves characters as they are.
-        table = char_table(self.params.tokens, False, True, self.params.fold)
-        cutting = find_cutting(self.params, flags[:0])._replace(
-            table=table.entries, classes=table.classes
-        )
+        entries, classes = char_table(self.params.tokens, False, True, self.params.fold)
+        cutting = find_cutting(self.params, flags[:0])._replace(table=entries, classes=classes)
         normal_made, _ = self._run(batch, flags, 2, cutting)
         return made.replaced(denormal, [normal_made.copy()]), too_long
 

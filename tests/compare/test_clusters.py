@@ -132,8 +132,8 @@ class Made:
     def expand(self, kinds, linkage="representative", jobs=1, source=None):
         edges = self.edges(linkage, 0.0, source)
         kinds = clusters.complete_similarities(Run.quiet(jobs), kinds, edges)
-        apart = clusters.find_alone(kinds, linkage) if len(self.origins) else None
-        return clusters.expand_clusters(kinds, self.duplicate_of, self.order, apart)
+        across = linkage if len(self.origins) else ""
+        return clusters.expand_clusters(kinds, self.duplicate_of, self.order, across)
 
     def cluster_buckets(self, linkage, threshold, jobs=1, source=None):
         kinds, compared = self.find_kinds(linkage, threshold, jobs, source)
