@@ -27,7 +27,7 @@ _UNCOUNTED = 1 << 14
 #: Bytes of a part of a growing array at most.
 _PART_BYTES = 16 << 20
 
-#: Reused memory of more bytes than this is given back at once.
+#: Reused memory of more values than this is given back at once.
 MOST_HELD = 16 << 20
 
 #: Rows that are copied together.
