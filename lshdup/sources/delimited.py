@@ -93,7 +93,7 @@ class DelimitedFile(ParsedFile):
             message = no_field(field, header.columns, option, "column")
             raise RecordError(Reason.NO_TEXT, message)
         at, lines = header.columns.index(field), read_lines(self.file, spans)
-        return [split_row(line, header.delimiter)[at].encode("latin-1") or None for line in lines]
+        return [_cells(line, header)[at].encode("latin-1") or None for line in lines]
 
     def parser(self, *, ids: bool) -> Parse:
         """Return the parser of a row. Raises RecordError if the columns are not there."""
@@ -169,16 +169,22 @@ def _parser(header: _Header) -> Parse:
     """Return the parser of rows."""
 
     def parse(line: bytes | memoryview) -> tuple[bytes, bytes]:
-        cells = split_row(line, header.delimiter)
-        if len(cells) != len(header.columns):
-            detail = f"{count_of(len(cells), 'cell')} for {count_of(len(header.columns), 'column')}"
-            raise RecordError(Reason.BROKEN_ROW, detail)
+        cells = _cells(line, header)
         name = cells[header.id].encode("latin-1") if header.id >= 0 else b""
         if header.id >= 0 and not name:
             raise RecordError(Reason.NO_ID, "its id is an empty string")
         return name, PART.join([cells[at].encode("latin-1") for at in header.text])
 
     return parse
+
+
+def _cells(line: bytes | memoryview, header: _Header) -> list[str]:
+    """Return the cells of a row. Raise RecordError unless each column has one."""
+    cells = split_row(line, header.delimiter)
+    if len(cells) != len(header.columns):
+        detail = f"{count_of(len(cells), 'cell')} for {count_of(len(header.columns), 'column')}"
+        raise RecordError(Reason.BROKEN_ROW, detail)
+    return cells
 
 
 def split_row(line: bytes | memoryview, delimiter: str) -> list[str]:

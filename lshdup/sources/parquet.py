@@ -149,6 +149,7 @@ class ParquetFile:
         """Return a field of some rows, as `RecordFiles.values` does."""
         column, found = [_find_column(self._file.schema_arrow, field, option)], Values()
         rows = spans[0]
+        self._refuse_lost(rows)
         first, last = np.searchsorted(self._offsets, rows[[0, -1]], side="right").tolist()
         at = int(self._offsets[first - 1])
         with self._lock, _reporting_damage():
@@ -188,6 +189,10 @@ class ParquetFile:
             )
         return Contents(text, ends[:-1], lengths, failed)
 
+    def _refuse_lost(self, rows: NDArray[np.int64]) -> None:
+        if len(rows) and rows[-1] >= self._offsets[-1]:
+            raise RecordError(Reason.CHANGED, "its file has fewer rows now")
+
     def _find_slabs(
         self, rows: NDArray[np.int64]
     ) -> tuple[list[tuple[slice, NDArray[np.int64], Texts]], dict[int, OSError | RecordError]]:
@@ -196,8 +201,7 @@ class ParquetFile:
         """
         found: list[tuple[slice, NDArray[np.int64], Texts]] = []
         failed: dict[int, OSError | RecordError] = {}
-        if len(rows) and rows[-1] >= self._offsets[-1]:
-            raise RecordError(Reason.CHANGED, "its file has fewer rows now")
+        self._refuse_lost(rows)
         done = 0
         while done < len(rows):
             number = int(np.searchsorted(self._offsets, rows[done], side="right")) - 1

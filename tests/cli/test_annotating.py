@@ -240,6 +240,26 @@ def test_the_greatest_or_least_is_kept(run, here, end, kind, least):
     assert f"kept: the {'least' if least else 'greatest'} 'by', then the first" in done.err
 
 
+@pytest.mark.parametrize("option", ["--keep-by by", "--across field:by"])
+@pytest.mark.parametrize("end", ["jsonl", "csv", "parquet"])
+def test_a_file_that_became_another_has_no_values(run, here, end, option):
+    """By --keep-by its rows stay, by --across the run ends; both say why."""
+    rows = [{"id": n, "text": BASE[n % 3], "by": n} for n in range(60)]
+    for name, some in ("a", rows[:30]), ("b", rows[30:]):
+        write_rows(here / f"{name}.{end}", some, row_group_size=8)
+    run(f"clusters a.{end} b.{end} --text-field text --id-field id")
+    if end == "csv":
+        head, *lines = (here / "b.csv").read_bytes().splitlines(keepends=True)
+        (here / "b.csv").write_bytes(head + b"".join(x.replace(b",", b" ", 1) for x in lines))
+    else:
+        write_rows(here / f"b.{end}", rows[30:39], row_group_size=8)
+    done = run(f"clusters {option} --emit keep", code=2)
+    assert "changed" in done.err
+    assert "defect" not in done.err
+    kept = [*range(27, 60)] if "keep-by" in option else []
+    assert [*map(int, done.lines)] == kept  # What was not compared stays.
+
+
 DIGITS = st.text("0123456789", min_size=1, max_size=25)
 NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70).map(str),
