@@ -50,8 +50,10 @@ def measure(bench: Bench, n: int) -> Measured:
     """Run `pairs` on n files, again, and a query, beside md5sum; once for all sections."""
     folder = bench.corpus("natural", n)
     bench.compiled("pairs", bench.small())
+    # The shorter a turn is, the more it varies.
+    turns = max(bench.few, min(5 * bench.few, 3 * bench.documents // n))
     done = interleaved(
-        bench.few if n <= bench.documents else 1,
+        turns if n <= bench.documents else 1,
         {
             "md5sum": partial(bench.md5sum, folder),
             "fresh": partial(bench.fresh, "pairs", folder, "-q"),
