@@ -36,6 +36,7 @@ _GAP = 1 << 14
 #: Files that are looked up at once.
 LOOKED_UP_AT_ONCE = 4096
 
+#: Paths that were looked up together, with sizes and times as of `Stats`.
 _Part = tuple[StringTable, NDArray[np.int64], NDArray[np.int64]]
 
 

@@ -342,15 +342,14 @@ class Finder:
                     for entry in entries:
                         base = entry.name
                         name = prefix + base if prefix or base[0] != dash else b"./" + base
-                        if base[0] == dot or not simple or base == _ACCEPTED:
+                        is_plain = simple and base[0] != dot and base != _ACCEPTED
+                        if not (is_plain and entry.is_file(follow_symlinks=False)):
                             self._meet(entry, name, here, folders)
-                        elif entry.is_file(follow_symlinks=False):
-                            plain.append(name)
-                            if len(plain) == LOOKED_UP_AT_ONCE:
-                                self._take(plain)
-                                plain.clear()
-                        else:
-                            self._meet(entry, name, here, folders)
+                            continue
+                        plain.append(name)
+                        if len(plain) == LOOKED_UP_AT_ONCE:
+                            self._take(plain)
+                            plain.clear()
             except OSError as error:
                 self.run.skipped(Skipped.because(folder, error))
             self._take(plain)
